@@ -1,0 +1,3 @@
+//! Gateway.
+
+fn main() {}
