@@ -76,7 +76,7 @@ pub fn read(input: &Value) -> Result<Value, String> {
     reading::within_bounds(&shown)?;
     distinct(choices(&shown))?;
     if let Some(shape) = shown.get("shape") {
-        let shape = Shape::parse(shape).map_err(|f| fault("/shape", f))?;
+        let shape = Shape::parse(shape).map_err(|f| fault("/shape", format!("is refused: {f}")))?;
         every_choice_fits(choices(&shown), &shape)?;
     }
     Ok(shown)

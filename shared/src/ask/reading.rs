@@ -40,14 +40,14 @@ pub(super) fn is_blank(text: &str) -> bool {
     })
 }
 
-/// A fault at `pointer`, in words for the model.
+/// A fault at `pointer`, in words for the model. `rule` goes on from the place: "must be text."
 pub(super) fn fault(pointer: &str, rule: impl std::fmt::Display) -> String {
     let place = if pointer.is_empty() {
         "the input"
     } else {
         pointer
     };
-    format!("Nobody was asked. {place}: {rule}")
+    format!("Nobody was asked: {place} {rule}")
 }
 
 /// `value`, or what it says where it is a text of JSON that is exactly what is wanted.
