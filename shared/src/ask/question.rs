@@ -113,10 +113,7 @@ pub fn fit(input: &Value, data: Option<&Value>) -> Result<Value, Vec<Misfit>> {
 
 /// What the tool answers the model: text as it is, anything else as JSON.
 pub fn tells(data: &Value) -> String {
-    match data {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    json::text(data)
 }
 
 fn choices(input: &Value) -> &[Value] {

@@ -3,11 +3,16 @@
 //! Every error here is a text for the model: the place as a JSON pointer into its input, then the
 //! rule, so that its next call can be right.
 
+use crate::json;
 use serde_json::{Map, Value};
 
 /// The most bytes of JSON that a whole ask shows (ours): with its frame around it, it stays under
 /// the 64 KiB of a frame.
 pub(super) const MOST_BYTES: usize = 32 * 1024;
+
+/// How deep a shown input may be nested (ours): frames and records around it come on top, and
+/// whatever reads those stops at [`json::MAX_NESTING`].
+pub(super) const MOST_NESTING: usize = 64;
 
 /// The most questions of an ask, and the most choices of a question (SPEC 3.1; ours for 3.2).
 pub(super) const MOST_ENTRIES: usize = 100;
@@ -58,7 +63,7 @@ pub(super) fn wanted(value: &Value, is: fn(&Value) -> bool) -> Option<Value> {
     if is(value) {
         return Some(value.clone());
     }
-    let decoded = serde_json::from_str(value.as_str()?).ok()?;
+    let decoded = json::parse(value.as_str()?.as_bytes()).ok()?;
     is(&decoded).then_some(decoded)
 }
 
@@ -131,13 +136,20 @@ pub(super) fn text(
     Err(fault(&format!("{pointer}/{name}"), rule))
 }
 
-/// Refuses an input that is too large to be shown.
+/// Refuses an input that is too large to be shown, or nested too deeply to be read back from a
+/// store or a frame, which decoding a field can make of one that was not.
 pub(super) fn within_bounds(shown: &Value) -> Result<(), String> {
     let bytes = shown.to_string().len();
     if bytes > MOST_BYTES {
         return Err(fault(
             "",
             format!("is {bytes} bytes of JSON; at most {MOST_BYTES} can be shown. Ask for less."),
+        ));
+    }
+    if json::measure(shown).nesting > MOST_NESTING {
+        return Err(fault(
+            "",
+            format!("is nested too deeply; at most {MOST_NESTING} levels can be shown."),
         ));
     }
     Ok(())

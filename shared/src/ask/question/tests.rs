@@ -3,7 +3,7 @@ use crate::ask::reading::tests::anything;
 use proptest::prelude::*;
 
 fn json_of(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
+    json::parse(text.as_bytes()).unwrap()
 }
 
 /// An input as a model may send it, and what is shown of it.
@@ -145,6 +145,11 @@ fn bounds_are_told() {
     let input = json!({"question": "x".repeat(reading::MOST_BYTES)});
     let text = read(&input).unwrap_err();
     assert!(text.contains("32768"), "{text}");
+    let deep = "[".repeat(70) + &"]".repeat(70);
+    let text = read(&json!({"question": "?", "choices": [deep, "a"]})).map(|_| ());
+    assert_eq!(text, Ok(()), "a text is not decoded inside the list");
+    let text = read(&json!({"question": "?", "choices": format!("[{deep}]")})).unwrap_err();
+    assert!(text.contains("deep") && text.contains("64"), "{text}");
     let hundred: Vec<usize> = (0..100).collect();
     assert!(read(&json!({"question": "?", "choices": hundred})).is_ok());
 }
