@@ -1,7 +1,10 @@
 //! Askwell's domain, ports and backends, in reading order:
 //!
 //! - [`code`]: the one table of codes.
+//! - [`json`]: JSON read strictly and compared by value.
+//! - [`shape`]: the profile of shapes, checked within bounded work.
 //! - [`ask`]: the kinds of ask, their input and what answers it.
 
 pub mod ask;
 pub mod code;
+pub mod json;
