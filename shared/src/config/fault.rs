@@ -1,6 +1,6 @@
 //! What is wrong with a configuration, in one line.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Why a binary does not start: it prints this line and exits 2 (SPEC 8). It never repeats a
 /// value, which may be a secret.
@@ -28,21 +28,29 @@ pub enum ConfigFault {
 
 impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigFault::Setting { name, rule } => write!(f, "{name}: {rule}"),
+        let text = match self {
+            ConfigFault::Setting { name, rule } => format!("{name}: {rule}"),
             ConfigFault::File {
                 file,
                 line,
                 key,
                 rule,
-            } => {
-                write!(f, "{file}:{line}: ")?;
-                if !key.is_empty() {
-                    write!(f, "{key}: ")?;
-                }
-                f.write_str(rule)
+            } if key.is_empty() => format!("{file}:{line}: {rule}"),
+            ConfigFault::File {
+                file,
+                line,
+                key,
+                rule,
+            } => format!("{file}:{line}: {key}: {rule}"),
+        };
+        // Keys and names are the file's own words and may hold a line break.
+        text.chars().try_for_each(|c| {
+            if c.is_control() {
+                write!(f, "{}", c.escape_default())
+            } else {
+                f.write_char(c)
             }
-        }
+        })
     }
 }
 

@@ -36,7 +36,7 @@ impl<'a> Document<'a> {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
         ConfigFault::File {
             file: self.file.to_owned(),
-            line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
+            line: before.split(|&byte| byte == b'\n').count(),
             key: key.to_owned(),
             rule: rule.into(),
         }
