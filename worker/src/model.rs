@@ -145,7 +145,7 @@ pub trait Model: Send + Sync {
     async fn call(
         &self,
         request: &ModelRequest,
-        deltas: &mut (dyn FnMut(&str) + Send),
+        deltas: &mut (dyn for<'t> FnMut(&'t str) + Send),
     ) -> Result<ModelReply, ModelFault>;
 }
 

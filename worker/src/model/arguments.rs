@@ -331,13 +331,28 @@ mod tests {
             (json!({ "other": "[1]" }), json!({ "other": "[1]" })),
             (json!({ "maybe": "[1]" }), json!({ "maybe": "[1]" })),
             (json!({ "list": "[\"[2]\"]" }), json!({ "list": ["[2]"] })),
-            (json!({ "list": ["[2]", "3"] }), json!({ "list": ["[2]", "3"] })),
+            (
+                json!({ "list": ["[2]", "3"] }),
+                json!({ "list": ["[2]", "3"] }),
+            ),
             (json!({ "list": "a, b" }), json!({ "list": "a, b" })),
-            (json!({ "list": "{\"a\":1}" }), json!({ "list": "{\"a\":1}" })),
+            (
+                json!({ "list": "{\"a\":1}" }),
+                json!({ "list": "{\"a\":1}" }),
+            ),
             (json!({ "list": "\"[1]\"" }), json!({ "list": "\"[1]\"" })),
-            (json!({ "object": "{\"a\":1}" }), json!({ "object": { "a": 1 } })),
-            (json!({ "rows": ["{\"at\":\"[1]\"}"] }), json!({ "rows": [{ "at": "[1]" }] })),
-            (json!({ "rows": [{ "at": "[1]" }] }), json!({ "rows": [{ "at": [1] }] })),
+            (
+                json!({ "object": "{\"a\":1}" }),
+                json!({ "object": { "a": 1 } }),
+            ),
+            (
+                json!({ "rows": ["{\"at\":\"[1]\"}"] }),
+                json!({ "rows": [{ "at": "[1]" }] }),
+            ),
+            (
+                json!({ "rows": [{ "at": "[1]" }] }),
+                json!({ "rows": [{ "at": [1] }] }),
+            ),
         ];
         for (raw, expected) in rows {
             assert_eq!(decode_input(&schema, &raw), Ok(expected), "{raw}");
@@ -353,8 +368,14 @@ mod tests {
     #[test]
     fn a_schema_that_refers_to_itself_ends() {
         let schema = json!({ "$ref": "#" });
-        assert_eq!(decode_input(&schema, &json!({ "a": "[1]" })), Ok(json!({ "a": "[1]" })));
+        assert_eq!(
+            decode_input(&schema, &json!({ "a": "[1]" })),
+            Ok(json!({ "a": "[1]" }))
+        );
         let looped = json!({ "properties": { "a": { "anyOf": [{ "$ref": "#/properties/a" }] } } });
-        assert_eq!(decode_input(&looped, &json!({ "a": "[1]" })), Ok(json!({ "a": "[1]" })));
+        assert_eq!(
+            decode_input(&looped, &json!({ "a": "[1]" })),
+            Ok(json!({ "a": "[1]" }))
+        );
     }
 }

@@ -372,7 +372,12 @@ mod tests {
         let rows = [
             (
                 "an id that changes with each piece",
-                json!([[[0, "x1", "ask", "{\"q\""]], [[0, "x2", null, ":"]], [[0, "x3", "ask", "1}"]], [[0, "x4", null, ""]]]),
+                json!([
+                    [[0, "x1", "ask", "{\"q\""]],
+                    [[0, "x2", null, ":"]],
+                    [[0, "x3", "ask", "1}"]],
+                    [[0, "x4", null, ""]]
+                ]),
                 json!([["x1", "ask", {"q": 1}]]),
             ),
             (
@@ -387,22 +392,40 @@ mod tests {
             ),
             (
                 "a name with every piece",
-                json!([[[0, "x", "ask", "{\"q\""]], [[0, "x", "ask", ":1}"]], [[0, "x", "ask", ""]]]),
+                json!([
+                    [[0, "x", "ask", "{\"q\""]],
+                    [[0, "x", "ask", ":1}"]],
+                    [[0, "x", "ask", ""]]
+                ]),
                 json!([["x", "ask", {"q": 1}]]),
             ),
             (
                 "a name in pieces",
-                json!([[[0, "x", "ask_", ""]], [[0, null, "more", ""]], [[0, null, null, a]]]),
+                json!([
+                    [[0, "x", "ask_", ""]],
+                    [[0, null, "more", ""]],
+                    [[0, null, null, a]]
+                ]),
                 json!([["x", "ask_more", {"q": 1}]]),
             ),
             (
                 "one id for two indexes",
-                json!([[[0, "x", "ask", ""], [1, "x", "ask", ""]], [[0, null, null, a]], [[1, null, null, b]]]),
+                json!([
+                    [[0, "x", "ask", ""], [1, "x", "ask", ""]],
+                    [[0, null, null, a]],
+                    [[1, null, null, b]]
+                ]),
                 json!([["x", "ask", {"q": 1}], [null, "ask", {"q": 2}]]),
             ),
             (
                 "one id with every piece of two indexes",
-                json!([[[0, "x", "ask", ""]], [[1, "x", "ask", ""]], [[0, "x", null, "{\"q\""]], [[1, "x", null, b]], [[0, "x", null, ":1}"]]]),
+                json!([
+                    [[0, "x", "ask", ""]],
+                    [[1, "x", "ask", ""]],
+                    [[0, "x", null, "{\"q\""]],
+                    [[1, "x", null, b]],
+                    [[0, "x", null, ":1}"]]
+                ]),
                 json!([["x", "ask", {"q": 1}], [null, "ask", {"q": 2}]]),
             ),
             (
@@ -412,7 +435,11 @@ mod tests {
             ),
             (
                 "an index that grows with each piece",
-                json!([[[0, "x", "ask", "{\"q\""]], [[1, null, null, ":"]], [[2, "x", null, "1}"]]]),
+                json!([
+                    [[0, "x", "ask", "{\"q\""]],
+                    [[1, null, null, ":"]],
+                    [[2, "x", null, "1}"]]
+                ]),
                 json!([["x", "ask", {"q": 1}]]),
             ),
             (
@@ -427,7 +454,11 @@ mod tests {
             ),
             (
                 "two different objects, the second one in pieces",
-                json!([[[0, "x", "ask", a]], [[0, null, null, "{\"q\""]], [[0, null, null, ":2}"]]]),
+                json!([
+                    [[0, "x", "ask", a]],
+                    [[0, null, null, "{\"q\""]],
+                    [[0, null, null, ":2}"]]
+                ]),
                 json!([["x", "ask", {"q": 1}], [null, "ask", {"q": 2}]]),
             ),
             (
@@ -449,7 +480,11 @@ mod tests {
     #[test]
     fn an_empty_object_opens_a_call_and_is_no_call() {
         let rows = [
-            json!([[[0, "x", "ask", {}]], [[0, null, null, "{\"q\""]], [[0, null, null, ":1}"]]]),
+            json!([
+                [[0, "x", "ask", {}]],
+                [[0, null, null, "{\"q\""]],
+                [[0, null, null, ":1}"]]
+            ]),
             json!([[[0, "x", "ask", "null"]], [[0, null, null, "{\"q\":1}"]]]),
             json!([[[0, "x", "ask", "{\"q\":1}"]], [[0, null, null, "{}"]]]),
         ];
@@ -472,10 +507,22 @@ mod tests {
     #[test]
     fn a_cut_reply_makes_only_what_is_plainly_whole() {
         let rows = [
-            (json!([[[0, "x", "ask", ""]]]), json!([["x", "ask", "told"]])),
-            (json!([[[0, "x", "ask", "{\"a\":"]], [[0, null, null, "{\"a\":1}"]]]), json!([["x", "ask", "told"]])),
-            (json!([[[0, "x", "ask", "{\"a\":1}"]], [[1, "y", "ask", "{\"a\":"]]]), json!([["x", "ask", {"a": 1}], ["y", "ask", "told"]])),
-            (json!([[[0, "x", "ask", "{\"a\":1}{\"b\":"]]]), json!([["x", "ask", {"a": 1}], [null, "ask", "told"]])),
+            (
+                json!([[[0, "x", "ask", ""]]]),
+                json!([["x", "ask", "told"]]),
+            ),
+            (
+                json!([[[0, "x", "ask", "{\"a\":"]], [[0, null, null, "{\"a\":1}"]]]),
+                json!([["x", "ask", "told"]]),
+            ),
+            (
+                json!([[[0, "x", "ask", "{\"a\":1}"]], [[1, "y", "ask", "{\"a\":"]]]),
+                json!([["x", "ask", {"a": 1}], ["y", "ask", "told"]]),
+            ),
+            (
+                json!([[[0, "x", "ask", "{\"a\":1}{\"b\":"]]]),
+                json!([["x", "ask", {"a": 1}], [null, "ask", "told"]]),
+            ),
         ];
         for (chunks, expected) in rows {
             check("cut", &chunks, Ending::Cut, &expected);

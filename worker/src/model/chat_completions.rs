@@ -56,7 +56,7 @@ impl Model for ChatCompletions {
     async fn call(
         &self,
         request: &ModelRequest,
-        deltas: &mut (dyn FnMut(&str) + Send),
+        deltas: &mut (dyn for<'t> FnMut(&'t str) + Send),
     ) -> Result<ModelReply, ModelFault> {
         let body = body_of(&self.model, request);
         let response = self.endpoint.post(&body).await?;

@@ -1,8 +1,9 @@
 //! One address of a provider: a request, and which faults are worth another try.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{ACCEPT, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
@@ -209,7 +210,7 @@ impl Endpoint {
         let reason = self.shown(&reason);
         let hopeless = json.as_ref().is_some_and(out_of_quota);
         if !hopeless && asks_for_another_try(status, &headers) {
-            let after = retry_after(&headers, SystemTime::now());
+            let after = retry_after(&headers, Timestamp::now());
             return ModelFault::Retry { reason, after };
         }
         ModelFault::Final { reason }
@@ -261,7 +262,7 @@ fn asks_for_another_try(status: StatusCode, headers: &HeaderMap) -> bool {
 
 /// The wait that the provider asks for: milliseconds, seconds or a date (RFC 9110, 10.2.3). A date
 /// is measured against the response's own, so that a clock of ours that is wrong does no harm.
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let millis = text_of(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
     if let Some(millis) = millis {
         return Duration::try_from_secs_f64(millis / 1000.0).ok();
@@ -270,13 +271,10 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let date = |text: &str| -> Option<SystemTime> {
-        let at = DateTimeParser::new().parse_timestamp(text).ok()?;
-        Some(at.into())
-    };
+    let date = |text: &str| DateTimeParser::new().parse_timestamp(text).ok();
     let sent = text_of(headers, DATE.as_str()).and_then(date);
     let wait = date(text)?.duration_since(sent.unwrap_or(now));
-    Some(wait.unwrap_or_default())
+    Some(wait.try_into().unwrap_or_default())
 }
 
 fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -284,10 +282,7 @@ fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 fn is_loopback(url: &Url) -> bool {
-    let host = url
-        .host_str()
-        .unwrap_or_default()
-        .trim_matches(['[', ']']);
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
         || host
             .parse::<std::net::IpAddr>()
@@ -330,10 +325,16 @@ mod tests {
         let noon = "Tue, 01 Jan 2030 12:00:00 GMT";
         let later = "Tue, 01 Jan 2030 12:00:09 GMT";
         let rows = [
-            (headers(&[("retry-after-ms", "250"), ("retry-after", "9")]), Some(250)),
+            (
+                headers(&[("retry-after-ms", "250"), ("retry-after", "9")]),
+                Some(250),
+            ),
             (headers(&[("retry-after", "3")]), Some(3000)),
             (headers(&[("retry-after", "0.5")]), Some(500)),
-            (headers(&[("retry-after", later), ("date", noon)]), Some(9000)),
+            (
+                headers(&[("retry-after", later), ("date", noon)]),
+                Some(9000),
+            ),
             (headers(&[("retry-after", noon), ("date", later)]), Some(0)),
             (headers(&[("retry-after", "soon")]), None),
             (headers(&[("retry-after", "-3")]), None),
@@ -343,7 +344,11 @@ mod tests {
         ];
         for (headers, millis) in rows {
             let expected = millis.map(Duration::from_millis);
-            assert_eq!(retry_after(&headers, SystemTime::UNIX_EPOCH), expected, "{headers:?}");
+            assert_eq!(
+                retry_after(&headers, Timestamp::UNIX_EPOCH),
+                expected,
+                "{headers:?}"
+            );
         }
     }
 
@@ -352,8 +357,14 @@ mod tests {
         let rows = [
             (json!("full"), Some("full")),
             (json!({ "error": "full" }), Some("full")),
-            (json!({ "error": { "message": "full", "code": 502 } }), Some("full")),
-            (json!({ "object": "error", "message": "full" }), Some("full")),
+            (
+                json!({ "error": { "message": "full", "code": 502 } }),
+                Some("full"),
+            ),
+            (
+                json!({ "object": "error", "message": "full" }),
+                Some("full"),
+            ),
             (json!({ "detail": [{ "message": "full" }] }), Some("full")),
             (json!([{ "error": { "message": "full" } }]), Some("full")),
             (json!({ "error": { "code": 502 } }), None),
@@ -372,10 +383,19 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         let rows = [
-            ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1/chat/completions"),
-            ("http://127.0.0.1:1/v1/", "http://127.0.0.1:1/v1/chat/completions"),
+            (
+                "http://127.0.0.1:1/v1",
+                "http://127.0.0.1:1/v1/chat/completions",
+            ),
+            (
+                "http://127.0.0.1:1/v1/",
+                "http://127.0.0.1:1/v1/chat/completions",
+            ),
             ("http://127.0.0.1:1", "http://127.0.0.1:1/chat/completions"),
-            ("http://127.0.0.1:1/v1?api=2", "http://127.0.0.1:1/v1/chat/completions?api=2"),
+            (
+                "http://127.0.0.1:1/v1?api=2",
+                "http://127.0.0.1:1/v1/chat/completions?api=2",
+            ),
         ];
         for (base, expected) in rows {
             assert_eq!(url(base).as_deref(), Ok(expected));
@@ -395,7 +415,12 @@ mod tests {
         let shown = endpoint.shown(&long);
         assert!(!shown.contains("secre"), "{shown}");
         assert_eq!(shown.chars().count(), MESSAGE_CHARS + 3);
-        let bad = Endpoint::new("http://127.0.0.1:1", &["x"], Some((KeyHeader::Bearer, "a\nb")), Timeouts::default());
+        let bad = Endpoint::new(
+            "http://127.0.0.1:1",
+            &["x"],
+            Some((KeyHeader::Bearer, "a\nb")),
+            Timeouts::default(),
+        );
         assert!(matches!(bad, Err(EndpointError::Key)));
     }
 }

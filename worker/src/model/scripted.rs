@@ -101,7 +101,7 @@ impl Model for Scripted {
     async fn call(
         &self,
         request: &ModelRequest,
-        deltas: &mut (dyn FnMut(&str) + Send),
+        deltas: &mut (dyn for<'t> FnMut(&'t str) + Send),
     ) -> Result<ModelReply, ModelFault> {
         let reply = self.reply(request);
         for (at, word) in reply.text.split_inclusive(' ').enumerate() {
@@ -127,7 +127,10 @@ fn last_result(turns: &[Entry]) -> &str {
         Entry::Assistant { calls, .. } => calls.last(),
         Entry::User { .. } => None,
     });
-    results.map(|call| call.result.as_str()).next().unwrap_or("")
+    results
+        .map(|call| call.result.as_str())
+        .next()
+        .unwrap_or("")
 }
 
 fn fill(value: &Value, answer: &str) -> Value {
@@ -197,7 +200,7 @@ mod tests {
     async fn it_follows_its_turns_and_then_says_done() {
         let model = script(json!([
             { "text": "One moment, please.", "calls": [
-                { "tool": "question", "input": { "question": "Which size?", "choices": ["S", 1.50] } },
+                { "tool": "question", "input": { "question": "Which size?", "choices": ["S", 1.5] } },
                 { "tool": "today" },
             ] },
             { "calls": [{ "tool": "order", "input": { "size": ["size {{answer}}"] } }] },
@@ -209,7 +212,10 @@ mod tests {
         let ids: Vec<&str> = first.calls.iter().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["call_1_1", "call_1_2"]);
         let input = first.calls[0].input.clone().unwrap();
-        assert_eq!(input.to_string(), r#"{"question":"Which size?","choices":["S",1.50]}"#);
+        assert_eq!(
+            input.to_string(),
+            r#"{"question":"Which size?","choices":["S",1.5]}"#
+        );
         assert_eq!(first.calls[1].input, Ok(json!({})));
         assert!(first.usage.estimated && first.usage.tokens_in > 0);
 

@@ -72,7 +72,9 @@ impl<'a> Payloads<'a> {
         } else {
             // The last event counts though its empty line be missing; were it cut, it is no JSON.
             let end = stream::iter([Ok(Cursor::new(b"\n\n".to_vec()))]);
-            let all = stream::iter([Ok(Cursor::new(start))]).chain(bytes).chain(end);
+            let all = stream::iter([Ok(Cursor::new(start))])
+                .chain(bytes)
+                .chain(end);
             Events::Stream(Box::new(SseByteStream::new(Box::pin(all))))
         };
         Ok(Self {
@@ -153,7 +155,9 @@ fn begins_with(start: &[u8]) -> Option<u8> {
         return None;
     }
     let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-    text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
+    text.iter()
+        .copied()
+        .find(|byte| !byte.is_ascii_whitespace())
 }
 
 fn body_fault(endpoint: &Endpoint, fault: BodyFault) -> ModelFault {

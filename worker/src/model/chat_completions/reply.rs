@@ -68,7 +68,7 @@ impl<'a> Reply<'a> {
     pub(super) fn push(
         &mut self,
         mut chunk: Value,
-        deltas: &mut (dyn FnMut(&str) + Send),
+        deltas: &mut (dyn for<'t> FnMut(&'t str) + Send),
     ) -> Result<(), Failed> {
         if let Some(error) = error_in(&chunk) {
             return Err(Failed::Error(error));
@@ -87,7 +87,7 @@ impl<'a> Reply<'a> {
     fn push_choice(
         &mut self,
         choice: &mut Value,
-        deltas: &mut (dyn FnMut(&str) + Send),
+        deltas: &mut (dyn for<'t> FnMut(&'t str) + Send),
     ) -> Result<(), Failed> {
         if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
             if BROKEN_OFF.contains(&reason) {
@@ -106,7 +106,7 @@ impl<'a> Reply<'a> {
             (Some(Value::Object(delta)), _) => self.push_delta(delta, deltas),
             // A server that did not stream; after pieces it would only repeat them.
             (_, Some(Value::Object(message))) if self.text.is_empty() && self.calls.is_empty() => {
-                self.done = true;
+                self.finish.get_or_insert_with(|| "stop".to_owned());
                 self.push_delta(message, deltas);
             }
             _ => {}
@@ -117,20 +117,20 @@ impl<'a> Reply<'a> {
     fn push_delta(
         &mut self,
         mut delta: Map<String, Value>,
-        deltas: &mut (dyn FnMut(&str) + Send),
+        deltas: &mut (dyn for<'t> FnMut(&'t str) + Send),
     ) {
         // The reason for which a model declines is what it says to the person.
-        for said in [delta.remove("content"), delta.remove("refusal")] {
+        for said in [delta.shift_remove("content"), delta.shift_remove("refusal")] {
             self.push_content(said, deltas);
         }
         self.calls.next_chunk();
-        let calls = match delta.remove("tool_calls") {
+        let calls = match delta.shift_remove("tool_calls") {
             Some(Value::Array(calls)) => calls,
             Some(call @ Value::Object(_)) => vec![call],
             _ => Vec::new(),
         };
         let old_form = delta
-            .remove("function_call")
+            .shift_remove("function_call")
             .filter(Value::is_object)
             .map(|function| json!({ "function": function }));
         for call in calls.into_iter().chain(old_form) {
@@ -147,7 +147,11 @@ impl<'a> Reply<'a> {
         join(&mut self.extra, delta);
     }
 
-    fn push_content(&mut self, said: Option<Value>, deltas: &mut (dyn FnMut(&str) + Send)) {
+    fn push_content(
+        &mut self,
+        said: Option<Value>,
+        deltas: &mut (dyn for<'t> FnMut(&'t str) + Send),
+    ) {
         let mut say = |text: &str| {
             if !text.is_empty() {
                 deltas(text);
@@ -196,19 +200,13 @@ impl<'a> Reply<'a> {
 
     /// The reply, if it is whole. A finish reason proves that; `[DONE]` without one is taken for it
     /// where each call can be read.
-    pub(super) fn finish(
-        self,
-        estimated_in: impl FnOnce() -> u64,
-    ) -> Result<ModelReply, Failed> {
+    pub(super) fn finish(self, estimated_in: impl FnOnce() -> u64) -> Result<ModelReply, Failed> {
         let no_finish = || Failed::Stream("the stream ended without a finish".to_owned());
         if self.finish.is_none() && !self.done {
             return Err(no_finish());
         }
         let nothing = self.text.is_empty() && self.calls.is_empty();
-        let announced = matches!(
-            self.finish.as_deref(),
-            Some("tool_calls" | "function_call")
-        );
+        let announced = matches!(self.finish.as_deref(), Some("tool_calls" | "function_call"));
         if nothing && announced {
             let told = "the provider announced calls and sent none";
             return Err(Failed::Stream(told.to_owned()));
