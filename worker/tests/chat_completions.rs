@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+/// Must never be seen in a fault.
+const KEY: &str = "sk-secret-1";
+
 #[path = "chat_completions/faults.rs"]
 mod faults;
 #[path = "chat_completions/streams.rs"]
@@ -33,8 +36,6 @@ struct Answer {
 
 enum End {
     Clean,
-    /// The connection is dropped in the middle of the body.
-    Broken,
     /// Nothing more comes; the sender is dropped when the client hangs up.
     Silent(oneshot::Sender<()>),
 }
@@ -47,6 +48,14 @@ impl Answer {
             pieces,
             end: End::Clean,
         }
+    }
+
+    fn text(text: &str) -> Self {
+        let chunk =
+            json!({ "choices": [{ "delta": { "content": text }, "finish_reason": "stop" }] });
+        Self::events(vec![
+            format!("data: {chunk}\n\ndata: [DONE]\n\n").into_bytes(),
+        ])
     }
 
     fn status(status: u16, headers: &[(&'static str, &str)], body: &str) -> Self {
@@ -65,18 +74,63 @@ impl Answer {
 type Seen = Arc<Mutex<Vec<(HeaderMap, Value)>>>;
 type Script = Arc<Mutex<Vec<Answer>>>;
 
-/// Serves the answers, one per request, and keeps the requests.
-async fn serve(mut answers: Vec<Answer>) -> (String, Seen) {
-    answers.reverse();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}/v1", listener.local_addr().unwrap());
-    let seen = Seen::default();
-    let script: Script = Arc::new(Mutex::new(answers));
-    let app = Router::new()
-        .route("/v1/chat/completions", post(answer))
-        .with_state((script, seen.clone()));
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    (base, seen)
+/// Gives each request the answer prepared for it, and keeps the requests.
+struct Server {
+    base: String,
+    model: ChatCompletions,
+    script: Script,
+    seen: Seen,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/v1", listener.local_addr().unwrap());
+        let (script, seen) = (Script::default(), Seen::default());
+        let app = Router::new()
+            .route("/v1/chat/completions", post(answer))
+            .with_state((script.clone(), seen.clone()));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let model = ChatCompletions::new(&base, "house", Some(KEY)).unwrap();
+        Self {
+            base,
+            model,
+            script,
+            seen,
+        }
+    }
+
+    fn prepare(&self, answer: Answer) {
+        self.script.lock().unwrap().push(answer);
+    }
+
+    /// One try, and the text that was heard during it.
+    async fn ask(
+        &self,
+        answer: Answer,
+        request: &ModelRequest,
+    ) -> (Result<ModelReply, ModelFault>, String) {
+        self.prepare(answer);
+        ask(&self.model, request).await
+    }
+
+    fn last_seen(&self) -> (HeaderMap, Value) {
+        self.seen.lock().unwrap().last().unwrap().clone()
+    }
+}
+
+async fn ask(
+    model: &ChatCompletions,
+    request: &ModelRequest,
+) -> (Result<ModelReply, ModelFault>, String) {
+    let mut text = String::new();
+    let reply = model
+        .call(request, &mut |piece| {
+            assert!(!piece.is_empty());
+            text.push_str(piece);
+        })
+        .await;
+    (reply, text)
 }
 
 async fn answer(
@@ -94,10 +148,6 @@ async fn answer(
     let pieces = stream::iter(answer.pieces.into_iter().map(Ok::<_, std::io::Error>));
     let body = match answer.end {
         End::Clean => Body::from_stream(pieces),
-        End::Broken => {
-            let broken = std::io::Error::other("dropped");
-            Body::from_stream(pieces.chain(stream::iter([Err(broken)])))
-        }
         End::Silent(gone) => Body::from_stream(pieces.chain(stream::once(async move {
             let _held = gone;
             std::future::pending().await
@@ -140,18 +190,6 @@ fn hello() -> Vec<Entry> {
     }]
 }
 
-async fn call(base: &str, request: &ModelRequest) -> (Result<ModelReply, ModelFault>, String) {
-    let model = ChatCompletions::new(base, "house", Some("sk-secret-1")).unwrap();
-    let mut text = String::new();
-    let reply = model
-        .call(request, &mut |piece| {
-            assert!(!piece.is_empty());
-            text.push_str(piece);
-        })
-        .await;
-    (reply, text)
-}
-
 /// The entry that goes on after a reply: each call with its result.
 fn made(reply: &ModelReply) -> Entry {
     let calls = reply.calls.iter().map(|call| MadeCall {
@@ -173,15 +211,16 @@ fn made(reply: &ModelReply) -> Entry {
 
 /// Checks that the history after `reply` is one that a provider takes: readable arguments, distinct
 /// ids, a result for each call in order, the provider's message unchanged.
-async fn check_history(name: &str, reply: &ModelReply) {
+async fn check_history(server: &Server, name: &str, reply: &ModelReply) {
     let mut entries = hello();
     entries.push(made(reply));
-    let done =
-        "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\n";
-    let (base, seen) = serve(vec![Answer::events(vec![done.as_bytes().to_vec()])]).await;
-    call(&base, &request(entries)).await.0.unwrap();
-    let seen = seen.lock().unwrap();
-    let messages = seen[0].1["messages"].as_array().unwrap();
+    server
+        .ask(Answer::text("ok"), &request(entries))
+        .await
+        .0
+        .unwrap();
+    let (_, body) = server.last_seen();
+    let messages = body["messages"].as_array().unwrap();
     if reply.text.is_empty() && reply.calls.is_empty() {
         assert_eq!(messages.len(), 2, "{name}: an empty message went back");
         return;
@@ -210,9 +249,7 @@ async fn check_history(name: &str, reply: &ModelReply) {
 
 #[tokio::test]
 async fn the_request_is_the_dialects_own() {
-    let end = "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let events = || Answer::events(vec![end.as_bytes().to_vec()]);
-    let (base, seen) = serve(vec![events(), events()]).await;
+    let server = Server::start().await;
     let mut asked = request(hello());
     // Another provider's message is not sent as it is.
     asked.entries.push(Entry::Assistant {
@@ -229,14 +266,8 @@ async fn the_request_is_the_dialects_own() {
             content: json!([1]),
         }),
     });
-    call(&base, &asked).await.0.unwrap();
-    asked.tools.clear();
-    asked.instructions.clear();
-    let keyless = ChatCompletions::new(&base, "house", None).unwrap();
-    keyless.call(&asked, &mut |_| ()).await.unwrap();
-
-    let seen = seen.lock().unwrap();
-    let (headers, body) = &seen[0];
+    server.ask(Answer::text("ok"), &asked).await.0.unwrap();
+    let (headers, body) = server.last_seen();
     assert_eq!(headers["authorization"], "Bearer sk-secret-1");
     assert_eq!(body["model"], "house");
     assert_eq!(body["stream"], true);
@@ -254,7 +285,13 @@ async fn the_request_is_the_dialects_own() {
             { "role": "tool", "tool_call_id": "c1", "content": "noon" },
         ])
     );
-    let (headers, body) = &seen[1];
+
+    asked.tools.clear();
+    asked.instructions.clear();
+    let keyless = ChatCompletions::new(&server.base, "house", None).unwrap();
+    server.prepare(Answer::text("ok"));
+    ask(&keyless, &asked).await.0.unwrap();
+    let (headers, body) = server.last_seen();
     assert!(!headers.contains_key("authorization"));
     assert!(body.get("tools").is_none());
     assert_eq!(body["messages"][0]["role"], "user");
@@ -266,8 +303,9 @@ async fn dropping_the_future_aborts_the_request() {
     let first = "data: {\"choices\":[{\"delta\":{\"content\":\"Hm\"}}]}\n\n";
     let mut silent = Answer::events(vec![first.as_bytes().to_vec()]);
     silent.end = End::Silent(gone);
-    let (base, _seen) = serve(vec![silent]).await;
-    let model = ChatCompletions::new(&base, "house", None).unwrap();
+    let server = Server::start().await;
+    server.prepare(silent);
+    let model = server.model;
     let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let running = tokio::spawn(async move {
         let mut deltas = |text: &str| said.send(text.to_owned()).unwrap();
@@ -283,12 +321,13 @@ async fn a_silent_server_is_a_fault() {
     let (gone, _hung_up) = oneshot::channel();
     let mut silent = Answer::events(vec![b": still there\n\n".to_vec()]);
     silent.end = End::Silent(gone);
-    let (base, _seen) = serve(vec![silent]).await;
+    let server = Server::start().await;
+    server.prepare(silent);
     let timeouts = Timeouts {
         idle: Duration::from_millis(200),
         ..Timeouts::default()
     };
-    let model = ChatCompletions::with_timeouts(&base, "house", None, timeouts).unwrap();
+    let model = ChatCompletions::with_timeouts(&server.base, "house", None, timeouts).unwrap();
     let fault = model
         .call(&request(hello()), &mut |_| ())
         .await
