@@ -12,10 +12,10 @@ use crate::time::Millis;
 pub const EVERY: Duration = Duration::from_millis(250);
 
 /// How often what has been kept long enough is dropped.
-pub const FORGET_EVERY: Duration = Duration::from_secs(60);
+pub const FORGET_EVERY: Duration = Duration::from_mins(1);
 
 /// A run due for this long that no live worker can take is stalled (SPEC 2).
-pub const STALLED_AFTER: Duration = Duration::from_secs(60);
+pub const STALLED_AFTER: Duration = Duration::from_mins(1);
 
 /// The most of each kind that one look at a partition takes.
 const BATCH: usize = 256;

@@ -7,8 +7,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use askwell_shared::ask::ToolOffer;
+pub use askwell_shared::transcript::{Raw, Usage};
 
 pub mod arguments;
 pub mod assemble;
@@ -16,17 +18,6 @@ pub mod chat_completions;
 pub mod endpoint;
 pub mod scripted;
 mod sse;
-
-/// A tool as the model sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolOffer {
-    /// Matches `[A-Za-z0-9_-]{1,64}` (SPEC section 2).
-    pub name: String,
-    /// When and how to use it, in words for the model.
-    pub description: String,
-    /// The JSON Schema of its input, always an object.
-    pub parameters: Value,
-}
 
 /// All that one turn is decided on. The same request may be sent again after a fault or a crash.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,15 +64,6 @@ pub struct MadeCall {
     pub failed: bool,
 }
 
-/// A provider's own assistant message. Only the provider that made it may read it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Raw {
-    /// Names the dialect, `chat-completions` for one.
-    pub provider: String,
-    /// The message, with whatever the vendor put beside the known fields.
-    pub content: Value,
-}
-
 /// A finished turn of the model. No text and no call is legal: the model had nothing to say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelReply {
@@ -104,18 +86,6 @@ pub struct ModelCall {
     pub tool: String,
     /// An object, or what the model is told about arguments that could not be read.
     pub input: Result<Value, String>,
-}
-
-/// Tokens of one turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    /// Tokens read by the model.
-    pub tokens_in: u64,
-    /// Tokens written by the model.
-    pub tokens_out: u64,
-    /// Whether a figure is UTF-8 bytes / 4 because the provider gave none (SPEC section 7).
-    pub estimated: bool,
 }
 
 /// Why a try gave no reply. The texts name the status or the fault and never hold the API key.
