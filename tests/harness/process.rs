@@ -38,8 +38,8 @@ pub fn exists(pid: u32) -> bool {
     to_pid(pid).is_ok_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
-/// A running program. Dropping it kills it and everything in its process group, and waits for its
-/// end; if the test itself is killed, the kernel kills it.
+/// A running program. Dropping it kills it and waits for its end; what it left in its process group
+/// is killed whenever it ends. If the test itself is killed, the kernel kills the program.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -47,7 +47,7 @@ pub struct Process {
     child: Arc<Mutex<Child>>,
     lines: Arc<Mutex<Vec<String>>>,
     progress: watch::Receiver<Progress>,
-    threads: Vec<JoinHandle<()>>,
+    end: Option<JoinHandle<()>>,
 }
 
 /// What the threads that read and wait tell those who wait for a line or the end.
@@ -93,20 +93,19 @@ impl Process {
         let (sender, progress) = watch::channel(Progress::default());
         let sender = Arc::new(sender);
 
-        let mut threads = Vec::new();
         for stream in streams.into_iter().flatten() {
             let (lines, sender) = (lines.clone(), sender.clone());
-            threads.push(thread::spawn(move || read_lines(stream, &lines, &sender)));
+            thread::spawn(move || read_lines(stream, &lines, &sender));
         }
         let waited = child.clone();
-        threads.push(thread::spawn(move || await_end(pid, &waited, &sender)));
+        let end = thread::spawn(move || await_end(pid, &waited, &sender));
         Ok(Self {
             name: name.to_owned(),
             pid,
             child,
             lines,
             progress,
-            threads,
+            end: Some(end),
         })
     }
 
@@ -162,7 +161,7 @@ impl Process {
         })
     }
 
-    /// Sends `signal` to the process and its group. A process that has ended is left alone.
+    /// Sends `signal` to the process alone, not to its children. One that has ended is left alone.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -172,11 +171,11 @@ impl Process {
         if self.progress.borrow().exit.is_some() {
             return Ok(());
         }
-        rustix::process::kill_process_group(to_pid(self.pid)?, signal)
+        rustix::process::kill_process(to_pid(self.pid)?, signal)
             .with_context(|| format!("{} could not be sent {signal:?}", self.name))
     }
 
-    /// SIGKILL, and waits for the end.
+    /// SIGKILL, and waits for the end, of what it left in its process group too.
     ///
     /// # Errors
     /// When it is still there after 10 s.
@@ -232,8 +231,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         // A process that cannot be killed shows in tests/run as left over; nothing else can be done.
         let _ = self.signal(Signal::KILL);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+        if let Some(end) = self.end.take() {
+            let _ = end.join();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The harness itself: servers that come back with their data, and leave nothing behind.
 
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use askwell_tests::process::exists;
@@ -47,6 +49,13 @@ async fn rabbit_comes_back_with_its_data_and_leaves_no_process() {
     let first = rabbit.process().pid();
     let epmd = rabbit.epmd().pid();
     assert!(greets(rabbit.port()).await);
+    for server in [rabbit.process(), rabbit.epmd()] {
+        let at = listening(server.pid());
+        assert!(!at.is_empty());
+        let private =
+            |at: &SocketAddr| at.ip().is_loopback() && (20_000..32_000).contains(&at.port());
+        assert!(at.iter().all(private), "{at:?}");
+    }
     rabbit.ctl(&["add_vhost", "kept"]).await.unwrap();
 
     rabbit.alarm(true).await.unwrap();
@@ -144,4 +153,37 @@ async fn pings(stream: &mut TcpStream) -> bool {
     stream.write_all(b"PING\r\n").await.is_ok()
         && stream.read_exact(&mut reply).await.is_ok()
         && &reply == b"+PONG\r\n"
+}
+
+/// The TCP addresses on which a process listens, from the kernel's tables.
+fn listening(pid: u32) -> Vec<SocketAddr> {
+    let sockets: Vec<String> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
+        .map(|target| target.to_string_lossy().into_owned())
+        .collect();
+    let tables = ["tcp", "tcp6"]
+        .map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default());
+    let mut found = Vec::new();
+    for line in tables.iter().flat_map(|table| table.lines().skip(1)) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // State 0A is LISTEN; field 9 is the socket's inode.
+        if fields[3] != "0A" || !sockets.contains(&format!("socket:[{}]", fields[9])) {
+            continue;
+        }
+        let (ip, port) = fields[1].split_once(':').unwrap();
+        let port = u16::from_str_radix(port, 16).unwrap();
+        // Each word of 32 bits is printed in the machine's own order of bytes.
+        let bytes: Vec<u8> = (0..ip.len() / 8)
+            .map(|word| u32::from_str_radix(&ip[word * 8..word * 8 + 8], 16).unwrap())
+            .flat_map(u32::to_ne_bytes)
+            .collect();
+        found.push(match <[u8; 4]>::try_from(bytes.as_slice()) {
+            Ok(v4) => SocketAddr::from((Ipv4Addr::from(v4), port)),
+            Err(_) => {
+                SocketAddr::from((Ipv6Addr::from(<[u8; 16]>::try_from(bytes).unwrap()), port))
+            }
+        });
+    }
+    found
 }

@@ -214,7 +214,7 @@ impl Node {
     /// epmd in the foreground: left to Erlang, it would be a daemon that outlives the broker.
     async fn launch_epmd(&self) -> Result<Process> {
         let mut command = Command::new(installed(&["/usr/bin/epmd"], "erlang-base")?);
-        command.args(["-d", "-address", "127.0.0.1"]);
+        command.args(["-d", "-d", "-address", "127.0.0.1"]);
         command.args(["-port", &self.epmd.to_string()]);
         let process = Process::start("epmd", &command)?;
         process.line("entering the main select", LIMIT).await?;
