@@ -14,27 +14,31 @@ run_in_session() {
 
 # Prints the ids of the live processes of the step, one a line.
 step_processes() {
-  local folder pid fields
-  for folder in /proc/[0-9]*; do
-    pid=${folder#/proc/}
-    fields=$(cat "$folder/stat" 2>/dev/null) || continue
+  local stat fields
+  for stat in /proc/[0-9]*/stat; do
+    # A process may end while it is looked at.
+    { read -r fields <"$stat"; } 2>/dev/null || continue
     # After the name in brackets: state, parent, group, session.
     read -r -a fields <<<"${fields##*) }"
-    [[ ${fields[0]} != Z ]] || continue
-    if [[ ${fields[3]} == "$step_session" ]] || grep -qzxF "$run_mark" "$folder/environ" 2>/dev/null; then
-      echo "$pid"
+    if [[ ${fields[0]} != Z && ${fields[3]} == "$step_session" ]]; then
+      stat=${stat#/proc/}
+      echo "${stat%/stat}"
     fi
   done
+  # A dead process has no environment left, so none of these is a zombie.
+  grep -lzxF "$run_mark" /proc/[0-9]*/environ 2>/dev/null | sed 's|/proc/||; s|/environ||'
 }
 
 # end_leftovers WHO: fails, names them and ends them when processes of the step are left.
 end_leftovers() {
-  local pid pids tries
+  local pid pids patience=$((SECONDS + 5))
   [[ -n $step_session ]] || return 0
   # What was told to end may need a moment to be gone: five seconds at most.
-  for ((tries = 0; tries < 50; tries++)); do
-    pids=$(step_processes)
+  while true; do
+    # Its status says nothing: grep's is that of a process which ended meanwhile.
+    pids=$(step_processes | sort -nu)
     [[ -n $pids ]] || return 0
+    ((SECONDS < patience)) || break
     sleep 0.1
   done
   for pid in $pids; do
