@@ -1,5 +1,10 @@
 //! The Chat Completions provider against a real HTTP server that sends given pieces of bytes.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what prepares a test may fail it, and clippy.toml's exception covers only the tests"
+)]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,7 +34,7 @@ mod streams;
 /// What the server does with a request.
 struct Answer {
     status: u16,
-    headers: Vec<(&'static str, String)>,
+    headers: Vec<(String, String)>,
     pieces: Vec<Vec<u8>>,
     end: End,
 }
@@ -44,7 +49,7 @@ impl Answer {
     fn events(pieces: Vec<Vec<u8>>) -> Self {
         Self {
             status: 200,
-            headers: vec![("content-type", "text/event-stream".to_owned())],
+            headers: vec![("content-type".to_owned(), "text/event-stream".to_owned())],
             pieces,
             end: End::Clean,
         }
@@ -58,12 +63,12 @@ impl Answer {
         ])
     }
 
-    fn status(status: u16, headers: &[(&'static str, &str)], body: &str) -> Self {
+    fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         Self {
             status,
             headers: headers
                 .iter()
-                .map(|(name, value)| (*name, (*value).to_owned()))
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
             pieces: vec![body.as_bytes().to_vec()],
             end: End::Clean,

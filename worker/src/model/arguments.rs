@@ -3,6 +3,9 @@
 //! Nothing is mended: half of a list of choices looks exactly like a list that the model meant. What
 //! is undone is only what loses nothing, repeats and double encoding.
 
+use askwell_shared::json;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// How deep local references in a tool's schema are followed.
@@ -34,8 +37,7 @@ pub fn decode_input(schema: &Value, raw: &Value) -> Result<Value, String> {
 /// Whether `pieces` already make up one JSON object.
 pub(crate) fn is_whole(pieces: &[String]) -> bool {
     let text = pieces.concat();
-    text.trim_start().starts_with('{')
-        && serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok()
+    text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(&text).is_ok()
 }
 
 /// Whether no piece says anything yet.
@@ -55,23 +57,22 @@ pub(crate) fn read(pieces: &[String], cut: bool) -> Vec<Read> {
         }];
     }
     let joined = pieces.concat();
-    let error = match serde_json::from_str::<Value>(&joined) {
-        Ok(value) => return vec![Read::one(&joined, &value, cut)],
-        Err(error) => error,
-    };
+    if let Ok(value) = json::parse(joined.as_bytes()) {
+        return vec![Read::one(&joined, &value, cut)];
+    }
     // Where the text really was cut, a piece that looks like a repeat may be a nested object.
     let folded = if cut {
         joined.clone()
     } else {
         fold_repeats(pieces)
     };
-    if let Ok(value) = serde_json::from_str::<Value>(&folded) {
+    if let Ok(value) = json::parse(folded.as_bytes()) {
         return vec![Read::one(&folded, &value, cut)];
     }
     if let Some(several) = read_several(&folded, cut).or_else(|| read_several(&joined, cut)) {
         return several;
     }
-    vec![Read::unreadable(&unreadable(&error, cut))]
+    vec![Read::unreadable(&unreadable(&joined, cut))]
 }
 
 impl Read {
@@ -121,24 +122,22 @@ fn fold_repeats(pieces: &[String]) -> String {
 /// Reads objects that follow one another, each different one once. An empty one beside others is
 /// the placeholder with which some streams open a call. A last one may be cut off.
 fn read_several(text: &str, cut: bool) -> Option<Vec<Read>> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
     let mut found: Vec<Value> = Vec::new();
     let mut rest = None;
     while let Some(value) = values.next() {
-        match value {
-            Ok(value) => {
-                let object = encoded_object(value).ok()?;
-                if !found.contains(&object) {
-                    found.push(object);
-                }
+        if let Ok(value) = value {
+            let object = encoded_object(json::parse(value.get().as_bytes()).ok()?).ok()?;
+            if !found.iter().any(|known| json::equal(known, &object)) {
+                found.push(object);
             }
-            Err(error) => {
-                if !text[values.byte_offset()..].trim_start().starts_with('{') {
-                    return None;
-                }
-                rest = Some(Read::unreadable(&unreadable(&error, cut)));
-                break;
+        } else {
+            let left = text[values.byte_offset()..].trim_start();
+            if !left.starts_with('{') {
+                return None;
             }
+            rest = Some(Read::unreadable(&unreadable(left, cut)));
+            break;
         }
     }
     if found.is_empty() {
@@ -157,8 +156,7 @@ fn read_several(text: &str, cut: bool) -> Option<Vec<Read>> {
 fn object_in(raw: &Value) -> Result<Value, String> {
     match raw {
         Value::String(text) if !text.trim().is_empty() => {
-            let value = serde_json::from_str(text).map_err(|error| unreadable(&error, false))?;
-            encoded_object(value)
+            encoded_object(json::parse(text.as_bytes()).map_err(|_| unreadable(text, false))?)
         }
         other => bare_object(other.clone()),
     }
@@ -167,8 +165,7 @@ fn object_in(raw: &Value) -> Result<Value, String> {
 fn encoded_object(value: Value) -> Result<Value, String> {
     match value {
         Value::String(text) if !text.trim().is_empty() => {
-            let value = serde_json::from_str(&text).map_err(|error| unreadable(&error, false))?;
-            bare_object(value)
+            bare_object(json::parse(text.as_bytes()).map_err(|_| unreadable(&text, false))?)
         }
         other => bare_object(other),
     }
@@ -189,17 +186,21 @@ fn bare_object(value: Value) -> Result<Value, String> {
     ))
 }
 
-fn unreadable(error: &serde_json::Error, cut: bool) -> String {
+/// What the model is told about `text`, which [`json::parse`] does not take.
+fn unreadable(text: &str, cut: bool) -> String {
+    let ends_early = |error: serde_json::Error| error.is_eof();
     if cut {
         CUT_OFF.to_owned()
-    } else if error.is_eof() {
+    } else if serde_json::from_str::<IgnoredAny>(text).is_err_and(ends_early) {
         "The arguments of this call stop in the middle, so the call was not made. They were cut off \
          or are no JSON. Make it again with all of its arguments as one JSON object."
             .to_owned()
     } else {
+        let why = json::parse(text.as_bytes()).err();
+        let why = why.map_or_else(String::new, |fault| format!(" ({})", fault.detail()));
         format!(
-            "The arguments of this call could not be read as JSON ({error}), so the call was not \
-             made. Make it again with one JSON object."
+            "The arguments of this call could not be read as JSON{why}, so the call was not made. \
+             Make it again with one JSON object."
         )
     }
 }
@@ -239,7 +240,7 @@ fn decode_text(root: &Value, schema: &Value, text: String) -> Value {
     if kinds.contains(&"string") {
         return Value::String(text);
     }
-    match serde_json::from_str::<Value>(&text) {
+    match json::parse(text.as_bytes()) {
         Ok(value) if value.is_array() && kinds.contains(&"array") => value,
         Ok(value) if value.is_object() && kinds.contains(&"object") => value,
         _ => Value::String(text),
@@ -300,6 +301,11 @@ mod tests {
             (json!("\"\\\"{}\\\"\""), Err("not text")),
             (json!("{a: 'b'}"), Err("could not be read")),
             (json!("{\"a\":1}}"), Err("could not be read")),
+            (json!("{\"a\":1,\"a\":2}"), Err("could not be read")),
+            (
+                json!("{\"$serde_json::private::Number\":\"1\"}"),
+                Err("could not be read"),
+            ),
             (json!("{\"a\":"), Err("stop in the middle")),
         ];
         for (raw, expected) in rows {

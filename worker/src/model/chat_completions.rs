@@ -1,5 +1,5 @@
 //! The Chat Completions dialect, as hosted and local servers speak it: the request, and the reading
-//! of the stream. What a stream may get wrong is dealt with in [`reply`].
+//! of the stream. What a stream may get wrong is dealt with in `reply`.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};

@@ -4,151 +4,39 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-const NO_WAIT: Option<u64> = None;
-
+/// The rows: status, headers, body, and the part of the reason after which to `retry`, perhaps
+/// after `ms`, or which is `final`.
 #[tokio::test]
 async fn a_status_says_whether_another_try_may_help() {
-    let json = r#"{"error":{"message":"kiln is cold","type":"x","code":"y"}}"#;
-    let quota = r#"{"error":{"message":"pay first","type":"insufficient_quota"}}"#;
-    // Status, headers, body; whether to try again, the wait in milliseconds, the reason's parts.
-    let rows: Vec<(
-        u16,
-        Vec<(&'static str, &str)>,
-        &str,
-        bool,
-        Option<u64>,
-        &str,
-    )> = vec![
-        (408, vec![], "", true, NO_WAIT, "408"),
-        (409, vec![], json, true, NO_WAIT, "409"),
-        (
-            429,
-            vec![("retry-after-ms", "120")],
-            json,
-            true,
-            Some(120),
-            "429 Too Many Requests: kiln is cold",
-        ),
-        (
-            429,
-            vec![("retry-after", "2")],
-            json,
-            true,
-            Some(2000),
-            "kiln is cold",
-        ),
-        (
-            429,
-            vec![("retry-after", "2")],
-            quota,
-            false,
-            NO_WAIT,
-            "pay first",
-        ),
-        (
-            429,
-            vec![("x-should-retry", "true")],
-            quota,
-            false,
-            NO_WAIT,
-            "pay first",
-        ),
-        (
-            429,
-            vec![("x-should-retry", "false")],
-            json,
-            false,
-            NO_WAIT,
-            "kiln is cold",
-        ),
-        (
-            400,
-            vec![("x-should-retry", "true")],
-            json,
-            true,
-            NO_WAIT,
-            "kiln is cold",
-        ),
-        (
-            400,
-            vec![],
-            json,
-            false,
-            NO_WAIT,
-            "400 Bad Request: kiln is cold",
-        ),
-        (
-            401,
-            vec![],
-            r#"{"error":{"message":"wrong key sk-secret-1."}}"#,
-            false,
-            NO_WAIT,
-            "401 Unauthorized: wrong key [key].",
-        ),
-        (
-            404,
-            vec![],
-            r#"{"detail":"no such model"}"#,
-            false,
-            NO_WAIT,
-            "no such model",
-        ),
-        (
-            422,
-            vec![],
-            "plain text",
-            false,
-            NO_WAIT,
-            "422 Unprocessable Entity: plain text",
-        ),
-        (
-            302,
-            vec![("location", "http://127.0.0.1:1/")],
-            "",
-            false,
-            NO_WAIT,
-            "302",
-        ),
-        (
-            500,
-            vec![],
-            "<html>sk-secret-1</html>",
-            true,
-            NO_WAIT,
-            "<html>[key]</html>",
-        ),
-        (
-            503,
-            vec![
-                ("retry-after", "Tue, 01 Jan 2030 12:00:03 GMT"),
-                ("date", "Tue, 01 Jan 2030 12:00:00 GMT"),
-            ],
-            "",
-            true,
-            Some(3000),
-            "503",
-        ),
-        (529, vec![], json, true, NO_WAIT, "529"),
-    ];
-    let tries = rows.len();
+    let rows: Value = serde_json::from_str(include_str!("statuses.json")).unwrap();
+    let rows = rows.as_array().unwrap();
     let server = Server::start().await;
-    for (status, headers, body, again, wait, part) in rows {
-        let answer = Answer::status(status, &headers, body);
-        let fault = server.ask(answer, &request(hello())).await.0.unwrap_err();
-        let (reason, got) = match fault {
-            ModelFault::Retry { reason, after } => (reason, Some(after)),
-            ModelFault::Final { reason } => (reason, None),
+    for row in rows {
+        let status = row[0].as_u64().unwrap().try_into().unwrap();
+        let headers = row[1].as_object().unwrap().iter();
+        let headers: Vec<(&str, &str)> = headers
+            .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+            .collect();
+        let body = row[2]
+            .as_str()
+            .map_or_else(|| row[2].to_string(), str::to_owned);
+        let answer = Answer::status(status, &headers, &body);
+        let (fault, part) = match server.ask(answer, &request(hello())).await.0.unwrap_err() {
+            ModelFault::Retry { reason, after } => {
+                let expected = row[3]["ms"].as_u64().map(Duration::from_millis);
+                assert_eq!(after, expected, "{row}");
+                (reason, &row[3]["retry"])
+            }
+            ModelFault::Final { reason } => (reason, &row[3]["final"]),
         };
-        let expected = again.then_some(wait.map(Duration::from_millis));
-        assert_eq!(got, expected, "{status} {headers:?}: {reason}");
-        assert!(reason.contains(part), "{status}: {reason}");
-        assert!(!reason.contains(KEY), "{status}: {reason}");
+        assert!(
+            part.as_str().is_some_and(|part| fault.contains(part)),
+            "{row}: {fault}"
+        );
+        assert!(!fault.contains(KEY), "{row}: {fault}");
     }
-    assert_eq!(
-        server.seen.lock().unwrap().len(),
-        tries,
-        "one try is one request"
-    );
+    let tries = server.seen.lock().unwrap().len();
+    assert_eq!(tries, rows.len(), "one try is one request");
 }
 
 #[tokio::test]

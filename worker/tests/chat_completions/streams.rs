@@ -52,6 +52,13 @@ fn line(payload: &Value) -> String {
     chunk.to_string()
 }
 
+fn body_of(payloads: &[Value]) -> Vec<u8> {
+    let events = payloads
+        .iter()
+        .map(|payload| format!("data: {}\n\n", line(payload)));
+    events.collect::<String>().into_bytes()
+}
+
 /// What came of one answer, in the form of a row's expectation.
 fn outcome_as(reply: &Result<ModelReply, ModelFault>, expected: &Value) -> Value {
     let reply = match reply {
@@ -105,12 +112,13 @@ async fn check_table(table: &str) {
     let server = Server::start().await;
     for row in tables[table].as_array().unwrap() {
         let (name, expected) = (row[0].as_str().unwrap(), &row[2]);
-        let mut plain = String::new();
-        let mut odd = "\u{feff}: hello\r\n\r\n".to_owned();
-        for line in row[1].as_array().unwrap().iter().map(line) {
-            plain += &format!("data: {line}\n\n");
-            odd += &format!("event: message\r\nid: 7\r\ndata:{line}\r\n: comment\r\n\r\n");
-        }
+        let lines: Vec<String> = row[1].as_array().unwrap().iter().map(line).collect();
+        let plain = lines.iter().map(|line| format!("data: {line}\n\n"));
+        let plain: String = plain.collect();
+        let odd = lines
+            .iter()
+            .map(|line| format!("event: message\r\nid: 7\r\ndata:{line}\r\n: comment\r\n\r\n"));
+        let odd = "\u{feff}: hello\r\n\r\n".to_owned() + &odd.collect::<String>();
         let bytes = plain.clone().into_bytes();
         if let Some(reply) = check(&server, name, vec![bytes], expected).await {
             check_history(&server, name, &reply).await;
@@ -160,6 +168,22 @@ async fn arguments_too_deep_are_told() {
     let expected = json!({ "calls": [["a", "ask", "told"]] });
     let server = Server::start().await;
     check(&server, "deep", vec![body.into_bytes()], &expected).await;
+}
+
+#[tokio::test]
+async fn a_message_too_deep_for_a_record_is_not_kept() {
+    let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    let deep: Value = serde_json::from_str(&deep).unwrap();
+    let payloads = [
+        json!({ "delta": { "reasoning": deep } }),
+        json!({ "say": "Tea." }),
+        json!({ "end": "stop" }),
+    ];
+    let body = body_of(&payloads);
+    let server = Server::start().await;
+    let expected = json!({ "text": "Tea." });
+    let reply = check(&server, "deep", vec![body], &expected).await;
+    assert_eq!(reply.unwrap().raw, None);
 }
 
 #[tokio::test]
@@ -236,13 +260,10 @@ async fn what_vendors_add_goes_back_unchanged() {
         json!({ "calls": [[0, null, null, ":\"Q?\"}"]] }),
         json!({ "end": "tool_calls" }),
     ];
-    let body: String = payloads
-        .iter()
-        .map(|payload| format!("data: {}\n\n", line(payload)))
-        .collect();
+    let body = body_of(&payloads);
     let server = Server::start().await;
     let expected = json!({ "calls": [["a", "ask", { "question": "Q?" }]] });
-    let reply = check(&server, "extras", vec![body.into_bytes()], &expected).await;
+    let reply = check(&server, "extras", vec![body], &expected).await;
     let reply = reply.unwrap();
     check_history(&server, "extras", &reply).await;
     let message = json!({

@@ -55,6 +55,7 @@ fn check(name: &str, chunks: &Value, ending: Ending, expected: &Value) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn pieces_find_their_call() {
     let (a, b) = ("{\"q\":1}", "{\"q\":2}");
     let rows = [
@@ -115,6 +116,11 @@ fn pieces_find_their_call() {
                 [[0, "x", null, ":1}"]]
             ]),
             json!([["x", "ask", {"q": 1}], [null, "ask", {"q": 2}]]),
+        ),
+        (
+            "one object twice, its number written otherwise",
+            json!([[[0, "x", "ask", a]], [[0, null, null, "{\"q\":1.0}"]]]),
+            json!([["x", "ask", {"q": 1}]]),
         ),
         (
             "one id for two calls in one chunk",

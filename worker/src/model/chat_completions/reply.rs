@@ -1,6 +1,7 @@
 //! One reply while its chunks come. The HTTP status was 200 long ago, so the stream itself must
 //! prove that it is whole and no error.
 
+use askwell_shared::json;
 use serde_json::{Map, Value, json};
 
 use super::super::assemble::{Assembly, Ending, Piece, merge};
@@ -252,15 +253,18 @@ impl<'a> Reply<'a> {
             message["tool_calls"] = raw.collect();
         }
 
+        // A message that a record could not hold is not kept; the calls and the text stand without.
+        let keepable = json::parse(message.to_string().as_bytes()).is_ok();
+        let raw = keepable.then(|| Raw {
+            provider: super::PROVIDER.to_owned(),
+            content: message,
+        });
         let (tokens_in, tokens_out) = self.usage;
         let written = self.text.len() + self.argument_bytes;
         Ok(ModelReply {
             text: self.text,
             calls: calls.into_iter().map(|made| made.call).collect(),
-            raw: Some(Raw {
-                provider: super::PROVIDER.to_owned(),
-                content: message,
-            }),
+            raw,
             usage: Usage {
                 tokens_in: tokens_in.unwrap_or_else(estimated_in),
                 tokens_out: tokens_out.unwrap_or_else(|| tokens_of(written)),
