@@ -129,7 +129,7 @@ mod tests {
     use serde_json::json;
     use std::time::Duration;
 
-    fn script(turns: Value) -> Scripted {
+    fn script(turns: &Value) -> Scripted {
         let calls = |turn: &Value| -> Vec<ScriptedCall> {
             let calls = turn["calls"].as_array().cloned().unwrap_or_default();
             let call = |call: &Value| ScriptedCall {
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_follows_its_turns_and_then_says_done() {
-        let model = script(json!([
+        let model = script(&json!([
             { "text": "One moment, please.", "calls": [
                 { "tool": "question", "input": { "question": "Which size?", "choices": ["S", 1.5] } },
                 { "tool": "today" },
@@ -223,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn earlier_runs_of_a_thread_do_not_count() {
-        let model = script(json!([{ "text": "Hello{{answer}}." }]));
+        let model = script(&json!([{ "text": "Hello{{answer}}." }]));
         let entries = vec![user("hi"), made(&["old"]), made(&[]), user("again")];
         let (reply, _) = reply_to(&model, entries).await;
         assert_eq!(reply.text, "Hello.");
