@@ -86,6 +86,7 @@ export function answered(ask) {
   const { data } = ask;
   if (ask.kind === 'approval') return [];
   if (ask.kind !== 'ask_question' || !isObject(data) || !Array.isArray(data['answers'])) {
+    if (isObject(data)) return Object.entries(data).map(([question, answer]) => ({ question, answer: show(answer) }));
     return data === undefined ? [] : [{ question: '', answer: show(data) }];
   }
   const questions = questionsOf(ask.input);

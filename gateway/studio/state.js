@@ -174,7 +174,10 @@ function apply(state, frame) {
       const ask = state.asks[askKey(frame)];
       if (ask === undefined) return next;
       const { outcome, by, at, data } = frame;
-      return putAsk(next, { ...ask, state: 'settled', outcome, by, at, ...(data === undefined ? {} : { data }) });
+      const settled = { ...ask, state: /** @type {const} */ ('settled'), outcome, by, at, ...(data === undefined ? {} : { data }) };
+      const run = state.runs[frame.run];
+      const cut = frame.truncated === true && run !== undefined;
+      return putAsk(cut ? putRun(next, { ...run, whole: false }) : next, settled);
     }
     case 'run.status': {
       // A run whose first frame is this one is seen from its start; any other has to be read.
@@ -230,9 +233,11 @@ function delta(state, frame) {
  * @returns {State}
  */
 export function withDetail(state, detail) {
-  const old = state.runs[detail.run] ?? newRun(detail);
-  const newer = old.status === 'ended' || (detail.rev >= old.rev && !isLive(detail)) || !isLive(old);
-  const told = newer && detail.rev >= old.rev && !(isLive(detail) && state.runs[detail.run] === undefined);
+  const known = state.runs[detail.run];
+  // A live run that the log has not told of yet: its first frame is on the way.
+  if (known === undefined && isLive(detail)) return state;
+  const old = known ?? newRun(detail);
+  const told = !isLive(detail) && detail.rev >= old.rev;
   const messages = (detail.messages ?? []).reduce(
     (all, { turn, role, text, calls }) => withMessage(all, { turn, role, text, calls: calls ?? [], truncated: false }),
     old.messages,
@@ -246,7 +251,7 @@ export function withDetail(state, detail) {
   }
   const run = {
     ...old,
-    ...(told ? { status: detail.status, rev: detail.rev, reason: detail.reason ?? null } : {}),
+    ...(told ? { status: detail.status, rev: detail.rev, reason: detail.reason ?? null, partial: null } : {}),
     created: detail.created ?? old.created,
     messages,
     tools,
@@ -282,7 +287,7 @@ const putRun = (state, run) => ({ ...state, runs: { ...state.runs, [run.run]: ru
  */
 function putAsk(state, ask) {
   const key = askKey(ask);
-  if (state.asks[key]?.state === 'settled') return state;
+  if (state.asks[key]?.state === 'settled' && ask.state === 'open') return state;
   return { ...state, asks: { ...state.asks, [key]: ask } };
 }
 

@@ -25,6 +25,8 @@ export interface Ask {
   readonly tool: string;
   readonly input: Json;
   readonly questions: number;
+  /** An approval whose input may be replaced. */
+  readonly editable?: boolean;
   readonly state: 'open' | 'settled';
   readonly opened: string;
   readonly deadline: string;
@@ -33,6 +35,8 @@ export interface Ask {
   readonly by: By | null;
   readonly at: string | null;
   readonly data?: Json;
+  /** Of a refusal. */
+  readonly reason?: string | null;
 }
 
 export interface Call { readonly call: string; readonly step: string; readonly tool: string; readonly input: Json }
@@ -61,6 +65,7 @@ export interface AskDraft {
 export interface AskSettled {
   type: 'ask.settled'; seq: number; run: string; step: string; repeat: number;
   outcome: Outcome; by: By | null; at: string; data?: Json; cmd?: string | null;
+  truncated?: boolean;
 }
 export interface RunStatusFrame extends RunBrief {
   type: 'run.status'; seq: number; reason?: string | null; output?: string | null;
