@@ -39,7 +39,8 @@ export function severalControl(ask, send) {
   const changed = () => {
     const given = parts.filter((part) => part.answer() !== null).length;
     setText(progress, `${given} of ${parts.length} answered`);
-    sending.setAttribute('aria-disabled', String(given < parts.length));
+    // It stays pressable: pressed too early, it shows which answer is missing.
+    sending.classList.toggle('incomplete', given < parts.length);
     saving.hidden = given === 0 || given === parts.length;
   };
   const sending = h('button', { type: 'button', class: 'primary', onclick: submit }, sendWord(questions.length));

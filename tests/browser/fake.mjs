@@ -29,6 +29,8 @@ export class Fake {
   sockets = new Set();
   /** @type {any[]} every frame that a client sent */
   received = [];
+  /** The last of them as it was sent, digit by digit. */
+  raw = '';
   /** @type {any[]} the hellos among them */
   hellos = [];
   /** @type {((frame: any) => any) | null} answers a command in place of the usual way; undefined: the usual way */
@@ -184,7 +186,8 @@ export class Fake {
     let device = '';
     socket.on('close', () => this.sockets.delete(socket));
     socket.on('message', (data) => {
-      const frame = JSON.parse(String(data));
+      this.raw = String(data);
+      const frame = JSON.parse(this.raw);
       this.received.push(frame);
       if (frame.type === 'hello') {
         this.hellos.push(frame);
