@@ -70,7 +70,7 @@ export class Account {
       const { token } = await http.post('/v1/dev/session', { name });
       this.#keep(token, true);
     } catch (fault) {
-      if (fault instanceof Refusal && (fault.code === 'http 404' || fault.code === 'T0001')) return false;
+      if (fault instanceof Refusal && fault.status === 404) return false;
       throw fault;
     }
     this.name = name;

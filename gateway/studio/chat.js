@@ -14,6 +14,9 @@ import { Welcome } from './welcome.js';
 /** @import { Http } from './http.js' */
 /** @import { Agent, Ask, Port, RunDetail } from './wire.js' */
 
+/** Milliseconds until agents are looked for again while there are none. */
+const LOOKS_AGAIN = 3000;
+
 /** How near to the end, in pixels, a page still follows what is added there. */
 const FOLLOWS = 120;
 
@@ -77,11 +80,17 @@ export class Chat {
       this.#welcome.setAgents(/** @type {Agent[]} */ (agents));
       this.#order = /** @type {RunDetail[]} */ (runs).map(({ run }) => run).reverse();
       for (const run of /** @type {RunDetail[]} */ (runs)) this.#client.learn(run);
+      this.#composer.problem('');
     } catch (fault) {
-      if (fault instanceof Refusal && (fault.code === 'T0009' || fault.code === 'http 401')) return signedOut();
+      if (fault instanceof Refusal && fault.status === 401) return signedOut();
       this.#composer.problem(explain(fault));
     }
     this.render();
+    // The store may be away, or the first worker about to announce its agents.
+    if (this.#welcome.agent !== null) return;
+    setTimeout(() => {
+      if (this.element.isConnected) void this.load(signedOut);
+    }, LOOKS_AGAIN);
   }
 
   /** Shows the client's newest state. */

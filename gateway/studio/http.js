@@ -74,7 +74,7 @@ export class Http {
     this.#sawDate(reply.headers.get('date'), before);
     const text = await reply.text();
     if (reply.ok) return text === '' ? null : parse(text);
-    throw new Refusal({ code: `http ${reply.status}`, ...problem(text) });
+    throw new Refusal({ code: `http ${reply.status}`, ...problem(text), status: reply.status });
   }
 
   /**

@@ -6,13 +6,15 @@
 /** A command or request that the server turned down, with its code. */
 export class Refusal extends Error {
   /**
-   * @param {{ code: Code | string, detail?: string, temporary?: boolean, retryMs?: number | null, errors?: readonly Misfit[] | null, settled?: Settled | null }} told
+   * @param {{ code: Code | string, status?: number, detail?: string, temporary?: boolean, retryMs?: number | null, errors?: readonly Misfit[] | null, settled?: Settled | null }} told
    */
-  constructor({ code, detail = '', temporary = false, retryMs = null, errors = [], settled = null }) {
+  constructor({ code, status = 0, detail = '', temporary = false, retryMs = null, errors = [], settled = null }) {
     super(detail || code);
     this.name = 'Refusal';
     /** @type {string} */
     this.code = code;
+    /** @type {number} of HTTP, 0 over a socket */
+    this.status = status;
     /** @type {boolean} */
     this.temporary = temporary;
     /** @type {number | null} milliseconds to wait before the next try */
@@ -48,8 +50,11 @@ const TEXTS = {
 export function explain(fault) {
   if (fault instanceof Refusal) {
     if (fault.code === 'T0003' && fault.settled) return settledText(fault.settled);
+    if (fault.code === 'T0006' && fault.message !== fault.code) return `The server could not read this: ${fault.message}`;
     return TEXTS[fault.code] ?? fault.message;
   }
+  // `fetch` says no more than that, in words that differ by browser.
+  if (fault instanceof TypeError) return 'The server cannot be reached.';
   return fault instanceof Error && fault.message ? fault.message : 'This did not work.';
 }
 

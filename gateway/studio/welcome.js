@@ -52,7 +52,7 @@ export class Welcome {
           agent.live ? null : h('span', { class: 'hint' }, 'No worker is running it now; a message waits for one.'));
       }),
     );
-    if (agents.length === 0) this.#agents.replaceChildren(h('p', { class: 'note' }, 'There is no agent that you may start.'));
+    if (agents.length === 0) this.#agents.replaceChildren(h('p', { class: 'note' }, 'There is no agent yet that you may start. This page keeps looking.'));
     this.#suggest();
   }
 

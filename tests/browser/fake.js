@@ -284,6 +284,7 @@ export class Fake {
         const runs = [...this.runs.values()].reverse().map(({ messages: _, tools: __, ...run }) => run);
         return json(200, { runs, cursor: null });
       }
+      if (pathname === '/v1/asks') return json(200, { asks: this.asks.filter((ask) => ask.state === 'open'), cursor: null });
       const run = this.runs.get(pathname.slice('/v1/runs/'.length));
       return run ? json(200, { ...run, asks: asksOf(run) }) : json(404, { code: 'T0001', status: 404 });
     }

@@ -7,7 +7,7 @@ import { WebSocket } from 'ws';
 import { Client } from '../../gateway/studio/client.js';
 import { Refusal } from '../../gateway/studio/refusal.js';
 import { isLive } from '../../gateway/studio/state.js';
-import { Fake } from './fake.mjs';
+import { Fake } from './fake.js';
 
 /** Short waits, so that a test of many reconnects is quick; their order is kept. */
 const QUICK = { resync: 300, grace: 20, answer: 150, base: 20, cap: 60, overBase: 100, overCap: 400, good: 10_000 };

@@ -4,8 +4,8 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { launch, openPage, signIn } from './chromium.mjs';
-import { Fake } from './fake.mjs';
+import { launch, openPage, signIn } from './chromium.js';
+import { Fake } from './fake.js';
 
 /** @type {import('playwright-core').Browser} */
 let browser;
@@ -440,3 +440,13 @@ for (const [name, options] of /** @type {const} */ ([['narrow', { viewport: { wi
     await settled().waitFor();
   });
 }
+
+test('agents that come later, and a server that is away, are waited for', async () => {
+  const { agents } = fake;
+  fake.agents = [];
+  await signIn(page, address);
+  await page.getByText('There is no agent yet').waitFor();
+  fake.agents = agents;
+  await page.locator('.agent').first().waitFor();
+  assert.equal(await page.locator('.agent').count(), 3);
+});
