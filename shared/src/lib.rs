@@ -11,6 +11,7 @@
 
 pub mod agent;
 pub mod ask;
+pub mod backends;
 pub mod caller;
 pub mod code;
 pub mod config;
