@@ -146,15 +146,26 @@ impl Store for Embedded {
             .await
     }
 
-    async fn renew(&self, run: &RunId, token: &Token, ttl: Duration) -> Result<At<bool>, Fault> {
+    async fn renew(
+        &self,
+        run: &RunId,
+        token: &Token,
+        ttl: Duration,
+    ) -> Result<At<Option<Vec<String>>>, Fault> {
         let (clock, run, token) = (self.now.clone(), run.clone(), token.clone());
         self.writer
             .change("renew", move |connection| {
                 let now = clock();
-                let value = commit::renew(connection, &run, &token, now.after(ttl))?;
+                let held = commit::renew(connection, &run, &token, now.after(ttl))?;
+                let value = held.then(Vec::new);
                 Ok(At { now, value })
             })
             .await
+    }
+
+    /// There is one gateway, and the feed tells it everything.
+    async fn arrive(&self, _: &str, _: &[Owner], _: Duration) -> Result<(), Fault> {
+        Ok(())
     }
 
     async fn commit(&self, commit: &Commit) -> Result<Committing, Fault> {

@@ -88,6 +88,10 @@ impl LocalFeed {
 
 #[async_trait]
 impl Feed for LocalFeed {
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+
     async fn publish(&self, news: Arc<News>, _to: &[String]) {
         self.tell(&Heard::News(news));
     }

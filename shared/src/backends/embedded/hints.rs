@@ -67,6 +67,9 @@ impl Hints for LocalHints {
         Ok(())
     }
 
+    /// There is one worker; the store's `ready` index brings the run back.
+    async fn later(&self, _: Hint) {}
+
     fn take(&self) -> Incoming<Hint> {
         let queue = Arc::clone(&self.queue);
         Box::pin(stream::unfold(queue, |queue| async move {
@@ -99,6 +102,7 @@ mod tests {
             agent: "asker".into(),
             revision: None,
             kind: HintKind::Start,
+            settlement: None,
         }
     }
 
