@@ -6,3 +6,4 @@
 
 pub mod code;
 pub mod json;
+pub mod shape;
