@@ -8,8 +8,10 @@
 //! the checker is our own; of the crate `jsonschema` it uses patterns and formats.
 
 mod assertion;
+mod below;
 mod compile;
 mod format;
+mod frame;
 mod graph;
 mod keyword;
 mod pattern;
@@ -50,7 +52,7 @@ impl ShapeFault {
             format!("the shape at {}", json::clip(pointer, 200))
         };
         ShapeFault {
-            text: json::clip(&format!("{place}: {what}"), 600),
+            text: format!("{}.", json::clip(&format!("{place}: {what}"), 600)),
         }
     }
 }
@@ -113,7 +115,7 @@ impl Shape {
         match walk.run(answer) {
             Ok(()) if walk.misfits.is_empty() => Ok(()),
             Ok(()) => Err(walk.misfits),
-            Err(walk::Exhausted) => Err(size()),
+            Err(frame::Exhausted) => Err(size()),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::format::Format;
+use super::frame::{Budget, Exhausted, Instance};
 use super::pattern::Pattern;
-use super::walk::{Budget, Exhausted, Instance};
 use crate::json::{self, Decimal};
 
 /// An assertion, and the keyword that is named when it fails.

@@ -1,0 +1,609 @@
+//! The ports: what the store, the hints and the feed promise (DESIGN 3). Backends keep these
+//! promises; one contract suite holds them to it.
+//!
+//! Every reply of the store carries its `now`, the only clock that decides anything.
+
+mod keep;
+mod verdict;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use keep::{
+    AGENT_KEPT, COMMAND_KEPT, ENDED_KEPT, FAILED_KEPT, FRAMES_KEPT, THREAD_KEPT, push_wait,
+};
+pub use verdict::{LastOp, Standing, verdict};
+
+use crate::agent::Announcement;
+use crate::ask::Ask;
+use crate::caller::Starter;
+use crate::id::{Owner, RunId};
+use crate::run::{Moved, Run, Status, Token};
+use crate::thread::{Thread, ThreadMoved};
+use crate::time::Millis;
+use crate::transcript::Transcript;
+
+/// Our fault, not the caller's: retried, logged once at the edge, shown as T0011 without detail.
+#[derive(Debug, thiserror::Error)]
+#[error("{op}: {source}")]
+pub struct Fault {
+    /// What was tried.
+    pub op: &'static str,
+    /// What went wrong.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl Fault {
+    /// A fault of `op`.
+    pub fn new(
+        op: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Fault {
+            op,
+            source: source.into(),
+        }
+    }
+}
+
+/// The three ports, as one backend gives them.
+#[derive(Clone)]
+pub struct Ports {
+    /// The truth.
+    pub store: Arc<dyn Store>,
+    /// "This run may be claimable."
+    pub hints: Arc<dyn Hints>,
+    /// "This has happened."
+    pub feed: Arc<dyn Feed>,
+}
+
+/// A reply and the store's clock when it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct At<T> {
+    /// The store's clock.
+    pub now: Millis,
+    /// The reply.
+    pub value: T,
+}
+
+/// A caller's command: its id, and what it is known by (PROTOCOL 3).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommandKey {
+    /// Who sent it.
+    pub caller: Starter,
+    /// The run it is about; `None` for a start.
+    pub run: Option<RunId>,
+    /// The client's id of it.
+    pub cmd: String,
+}
+
+impl CommandKey {
+    /// The key as text; different keys have different texts.
+    pub fn text(&self) -> String {
+        let kind = if self.caller.system { "s" } else { "p" };
+        let sub = &self.caller.sub;
+        let run = self.run.as_ref().map_or("-", RunId::as_str);
+        format!("{kind}{}:{sub}:{run}:{}", sub.len(), self.cmd)
+    }
+}
+
+/// What is kept of a command that was carried out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    /// Digest of its body (kind and fields, compared as JSON).
+    pub digest: String,
+    /// Its reply, without `seq`.
+    pub reply: Value,
+    /// The last `seq` of its commit.
+    pub seq: u64,
+}
+
+/// A command to be kept with a commit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandWrite {
+    /// Its key.
+    pub key: CommandKey,
+    /// Digest of its body.
+    pub digest: String,
+    /// Its reply, without `seq`.
+    pub reply: Value,
+}
+
+/// Who commits, which decides what makes a commit come too late.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Committer {
+    /// A worker that holds a lease. `op` counts its commits under this token from 1: the same
+    /// number again is the same commit and gets the same reply.
+    Worker {
+        /// The run it holds.
+        run: RunId,
+        /// Its right.
+        token: Token,
+        /// The number of this commit.
+        op: u64,
+    },
+    /// A caller, through a gateway. A command that is known already is not carried out again.
+    Caller(CommandWrite),
+    /// The sweeper, or a gateway that meets a late answer: the revision alone decides, since
+    /// what it does is a condition on state.
+    Sweeper,
+}
+
+/// A condition on the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// Always.
+    Any,
+    /// Only before this time (an answer).
+    Before(Millis),
+    /// Only at this time or later (an expiry, a reclaim).
+    From(Millis),
+}
+
+/// One transition: atomic over runs of one owner, their asks, transcripts and journals, the
+/// thread, the command record, the owner's log and every index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Commit {
+    /// Whose runs.
+    pub owner: Owner,
+    /// Who commits.
+    pub by: Committer,
+    /// The condition on the clock.
+    pub clock: Clock,
+    /// The runs after the change, in the order of their frames. Each is written only where the
+    /// store holds the revision before it (`rev - 1`; none for a new run).
+    pub runs: Vec<Moved>,
+    /// The thread after the change, under the same condition on its own `rev`.
+    pub thread: Option<Thread>,
+    /// Runs that ended in the thread, with their numbers.
+    pub ended: Vec<(RunId, u64)>,
+}
+
+impl Commit {
+    /// A commit of one run outside a thread, or of a change that leaves its thread alone.
+    pub fn of(by: Committer, clock: Clock, moved: Moved) -> Self {
+        Commit {
+            owner: moved.run.owner(),
+            by,
+            clock,
+            runs: vec![moved],
+            thread: None,
+            ended: Vec::new(),
+        }
+    }
+
+    /// A commit of a thread and its runs.
+    pub fn of_thread(by: Committer, clock: Clock, moved: ThreadMoved) -> Self {
+        Commit {
+            owner: moved.thread.owner.clone(),
+            by,
+            clock,
+            runs: moved.runs,
+            thread: Some(moved.thread),
+            ended: moved.ended,
+        }
+    }
+}
+
+/// The reply to a commit. All but [`Committing::Done`] and [`Committing::Known`] have written
+/// nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Committing {
+    /// It is durable.
+    Done(Committed),
+    /// This command was carried out before; the caller compares the digests.
+    Known(CommandRecord),
+    /// A revision differs: load and decide again.
+    Conflict,
+    /// The worker's right is gone: drop everything.
+    Lost,
+    /// The condition on the clock does not hold at `now`.
+    Untimely(Millis),
+}
+
+/// A durable commit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Committed {
+    /// The store's clock.
+    pub now: Millis,
+    /// The owner's head after it: the `seq` of its last frame.
+    pub seq: u64,
+    /// The gateways where the owner is online.
+    pub online: Vec<String>,
+}
+
+/// The reply to a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Leasing {
+    /// The run is yours.
+    Leased(Box<Leased>),
+    /// Another worker holds it.
+    Held,
+    /// Nothing is to be done for it (or it is gone).
+    NotClaimable,
+    /// Not before then.
+    NotYet(Millis),
+}
+
+/// A run that was claimed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leased {
+    /// The run, `running`, with its asks.
+    pub run: Run,
+    /// Its conversation.
+    pub transcript: Transcript,
+    /// The owner's head after the claim.
+    pub seq: u64,
+    /// The frames of the claim.
+    pub frames: Vec<crate::wire::Frame>,
+    /// The gateways where the owner is online.
+    pub online: Vec<String>,
+}
+
+/// What a caller's command finds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The run with its asks.
+    pub run: Option<Run>,
+    /// The command, if it was carried out before.
+    pub command: Option<CommandRecord>,
+}
+
+/// Whose asks or runs are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// What this starter started.
+    Of(Starter),
+    /// Everybody's (ops).
+    All,
+}
+
+/// A page of a list, newest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// Whose.
+    pub whose: Whose,
+    /// Only this agent's.
+    pub agent: Option<String>,
+    /// Only in this thread (runs).
+    pub thread: Option<String>,
+    /// Only with one of these statuses (runs); empty: all.
+    pub statuses: Vec<Status>,
+    /// At most so many.
+    pub limit: usize,
+    /// After this item of the page before: its time and id.
+    pub after: Option<(Millis, String)>,
+}
+
+/// The durable frames after a point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Events {
+    /// Which life of the store this is: numbers of another do not compare.
+    pub epoch: String,
+    /// The owner's head.
+    pub head: u64,
+    /// The frames, with their `seq`, from the one asked for without a gap.
+    pub frames: Vec<(u64, Arc<str>)>,
+    /// Frames after the point are no longer kept: read the state instead.
+    pub trimmed: bool,
+}
+
+/// An owner's state at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// The store's clock.
+    pub now: Millis,
+    /// Which life of the store this is.
+    pub epoch: String,
+    /// The owner's head: all frames up to it are in this state, none after it.
+    pub seq: u64,
+    /// Open asks, oldest first.
+    pub asks: Vec<Ask>,
+    /// Live runs, oldest first.
+    pub runs: Vec<crate::wire::LiveRun>,
+}
+
+/// An agent as the store knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// What a worker announced.
+    pub announcement: Announcement,
+    /// When this revision was announced by a worker that started; the newest decides access,
+    /// limits and `onMessage` (SPEC 2).
+    pub announced: Millis,
+    /// When a worker with it was last seen.
+    pub seen: Millis,
+}
+
+/// An agent with a worker seen within this time is live (SPEC 2).
+pub const LIVE_WITHIN: Duration = Duration::from_secs(15);
+
+impl Known {
+    /// Whether a worker with this revision is alive.
+    pub fn is_live(&self, now: Millis) -> bool {
+        now.since(self.seen) < LIVE_WITHIN
+    }
+}
+
+/// What is due in a partition. Whoever takes it acts on it; each action checks the state again.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Due {
+    /// Runs that need a hint. Taking them moves them back, so that one process hints each.
+    pub ready: Vec<RunId>,
+    /// Open asks past their deadline.
+    pub asks: Vec<(RunId, String)>,
+    /// Runs whose lease is over.
+    pub leases: Vec<RunId>,
+}
+
+/// The truth. A commit is atomic; a reply is given only when it is durable.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// How many partitions [`Store::take_due`] knows.
+    fn partitions(&self) -> u8;
+
+    /// A run with its asks, and whether a command was carried out before: one reading.
+    async fn load(&self, run: &RunId, command: Option<&CommandKey>) -> Result<At<Found>, Fault>;
+
+    /// Whether a command was carried out before.
+    async fn command(&self, key: &CommandKey) -> Result<At<Option<CommandRecord>>, Fault>;
+
+    /// Claims a run for `ttl`. The same nonce again, within `ttl`, gets the same lease. A lease
+    /// that is over is not taken from its holder here: only the sweeper does that.
+    async fn lease(&self, run: &RunId, nonce: &str, ttl: Duration) -> Result<At<Leasing>, Fault>;
+
+    /// Makes a lease hold for `ttl` from now; `false`: the right is gone. A lease that is over
+    /// but that nobody took away is renewed.
+    async fn renew(&self, run: &RunId, token: &Token, ttl: Duration) -> Result<At<bool>, Fault>;
+
+    /// Writes one transition, or says why not. Checked in this order: is the op known, the
+    /// token, the revisions, the clock. The same op gets the same reply.
+    async fn commit(&self, commit: &Commit) -> Result<Committing, Fault>;
+
+    /// The conversation of a run.
+    async fn transcript(&self, run: &RunId) -> Result<At<Transcript>, Fault>;
+
+    /// A thread, if it was ever used and is still kept.
+    async fn thread(&self, owner: &Owner, name: &str) -> Result<At<Option<Thread>>, Fault>;
+
+    /// The conversations of a thread's ended runs numbered below `before`, oldest first.
+    async fn earlier(
+        &self,
+        owner: &Owner,
+        name: &str,
+        before: u64,
+    ) -> Result<Vec<Transcript>, Fault>;
+
+    /// Open asks, newest first; those of a page's own agent only.
+    async fn open_asks(&self, page: &Page) -> Result<At<Vec<Ask>>, Fault>;
+
+    /// Runs without their asks' records, newest first.
+    async fn runs(&self, page: &Page) -> Result<At<Vec<Run>>, Fault>;
+
+    /// The owner's frames after `seq`, at most `limit`.
+    async fn events_after(&self, owner: &Owner, seq: u64, limit: usize) -> Result<Events, Fault>;
+
+    /// The owner's state and head: one reading.
+    async fn snapshot(&self, owner: &Owner) -> Result<Snapshot, Fault>;
+
+    /// The heads of these owners, in their order.
+    async fn heads(&self, owners: &[Owner]) -> Result<Vec<u64>, Fault>;
+
+    /// Says that a worker with these agents is alive; `fresh` when it has just started.
+    async fn announce(&self, agents: &[Announcement], fresh: bool) -> Result<(), Fault>;
+
+    /// All agents that are known, each revision by itself.
+    async fn agents(&self) -> Result<At<Vec<Known>>, Fault>;
+
+    /// What is due in a partition, at most `limit` of each kind. Ready runs are moved back in
+    /// the same change: by 5 s, then 30 s, then twice as long each time, at most 5 min.
+    async fn take_due(&self, partition: u8, limit: usize) -> Result<At<Due>, Fault>;
+
+    /// Drops what has been kept long enough (SPEC 5): ended runs, commands, threads, agents.
+    async fn forget(&self, partition: u8) -> Result<(), Fault>;
+}
+
+/// Why a run may be claimable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HintKind {
+    /// It is new.
+    Start,
+    /// It goes on; a person waits.
+    Resume,
+}
+
+/// "This run may be claimable."
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hint {
+    /// The run.
+    pub run: RunId,
+    /// Its revision when the hint was made.
+    pub rev: u64,
+    /// Its agent.
+    pub agent: String,
+    /// The revision of the agent that it is pinned to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Why.
+    pub kind: HintKind,
+}
+
+impl Hint {
+    /// The hint of a run that is due.
+    pub fn of(run: &Run) -> Self {
+        Hint {
+            run: run.id.clone(),
+            rev: run.rev,
+            agent: run.agent.clone(),
+            revision: run.pinned.then(|| run.revision.clone()),
+            kind: if run.turn == 0 {
+                HintKind::Start
+            } else {
+                HintKind::Resume
+            },
+        }
+    }
+}
+
+/// A stream of `T` that ends when its backend is closed.
+pub type Incoming<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
+
+/// Carries hints. It may lose, double, delay and reorder them: the store's `ready` index brings
+/// every run back that still needs one.
+#[async_trait]
+pub trait Hints: Send + Sync {
+    /// Gives a hint to some worker. `Ok` only when the backend has taken it.
+    async fn put(&self, hint: Hint) -> Result<(), Fault>;
+
+    /// The hints for this process. Each hint goes to one taker.
+    fn take(&self) -> Incoming<Hint>;
+}
+
+/// What has happened to an owner's runs in one commit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct News {
+    /// Whose.
+    pub owner: Owner,
+    /// The frames of the commit, each with its `seq`.
+    pub frames: Vec<(u64, Arc<str>)>,
+}
+
+/// A piece of text that streams in (PROTOCOL 2, `run.delta`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delta {
+    /// Whose.
+    pub owner: Owner,
+    /// The run.
+    pub run: RunId,
+    /// The turn.
+    pub turn: u32,
+    /// Which try of the model call; a new one replaces the old.
+    pub attempt: u64,
+    /// Where the piece begins, in UTF-16 units.
+    pub offset: u64,
+    /// The piece.
+    pub text: String,
+}
+
+/// What a subscriber of the feed gets.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// A commit.
+    News(Arc<News>),
+    /// Streamed text.
+    Delta(Arc<Delta>),
+    /// Something may have been missed: compare heads with the store.
+    Missed,
+}
+
+/// Tells screens what has happened. At most once: whoever needs all reads the store.
+#[async_trait]
+pub trait Feed: Send + Sync {
+    /// Tells the gateways in `to` of a commit.
+    async fn publish(&self, news: Arc<News>, to: &[String]);
+
+    /// Tells the gateways in `to` of streamed text; the first to be dropped.
+    fn stream(&self, delta: Arc<Delta>, to: &[String]);
+
+    /// All that is told to this process from now on, bounded: what does not fit is dropped and
+    /// said so by [`Heard::Missed`].
+    fn subscribe(&self) -> Incoming<Heard>;
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+impl Ports {
+    /// Commits, and where that is done tells the screens and hints what has become due.
+    ///
+    /// The order is the promise: nobody is told of what is not durable.
+    pub async fn commit(&self, commit: &Commit) -> Result<Committing, Fault> {
+        let reply = self.store.commit(commit).await?;
+        if let Committing::Done(committed) = &reply {
+            let frames = commit.runs.iter().flat_map(|moved| &moved.frames);
+            self.tell(&commit.owner, frames, committed.seq, &committed.online)
+                .await;
+            for moved in &commit.runs {
+                self.hint(&moved.run, committed.now).await;
+            }
+        }
+        Ok(reply)
+    }
+
+    /// Commits a change of one run, with its thread where the run has ended: the thread's next
+    /// run becomes head in the same commit.
+    pub async fn commit_move(
+        &self,
+        by: Committer,
+        clock: Clock,
+        moved: Moved,
+    ) -> Result<Committing, Fault> {
+        let Some(name) = &moved.run.thread else {
+            return self.commit(&Commit::of(by, clock, moved)).await;
+        };
+        if moved.run.status.is_live() {
+            return self.commit(&Commit::of(by, clock, moved)).await;
+        }
+        let owner = moved.run.owner();
+        let Some(thread) = self.store.thread(&owner, name).await?.value else {
+            return Ok(Committing::Conflict);
+        };
+        let mut second = None;
+        if thread.head() == Some(&moved.run.id)
+            && let Some(next) = thread.second()
+        {
+            second = self.store.load(next, None).await?.value.run;
+        }
+        let now = moved.run.updated;
+        match thread.end(moved, second.as_ref(), now) {
+            Ok(moved) => self.commit(&Commit::of_thread(by, clock, moved)).await,
+            Err(_) => Ok(Committing::Conflict),
+        }
+    }
+
+    /// Hints a run that a worker could claim now.
+    pub async fn hint(&self, run: &Run, now: Millis) {
+        if run.claim(now) == crate::run::Claim::Free
+            && let Err(fault) = self.hints.put(Hint::of(run)).await
+        {
+            // The store's `ready` index brings the run back.
+            tracing::warn!(run = %run.id, %fault, "hint not taken");
+        }
+    }
+
+    /// Tells an owner's screens of frames of which the last has `seq`.
+    pub async fn tell<'a>(
+        &self,
+        owner: &Owner,
+        frames: impl Iterator<Item = &'a crate::wire::Frame>,
+        seq: u64,
+        online: &[String],
+    ) {
+        let frames: Vec<String> = frames.map(crate::wire::Frame::text).collect();
+        let first = (seq + 1).saturating_sub(frames.len() as u64);
+        let frames: Vec<(u64, Arc<str>)> = frames
+            .iter()
+            .zip(first..)
+            .map(|(frame, seq)| (seq, Arc::from(crate::wire::with_seq(frame, seq))))
+            .collect();
+        if !frames.is_empty() {
+            let news = News {
+                owner: owner.clone(),
+                frames,
+            };
+            self.feed.publish(Arc::new(news), online).await;
+        }
+    }
+}

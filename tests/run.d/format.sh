@@ -1,0 +1,3 @@
+# Step `format`: rustfmt's defaults.
+source tests/run.d/lib/common.sh
+check cargo fmt --all --check
