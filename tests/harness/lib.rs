@@ -4,10 +4,13 @@
 //! - [`ports`]: loopback ports that nobody else is likely to take.
 //! - [`servers`]: private Redis and RabbitMQ, which can be killed, frozen and started again.
 //! - [`proxy`]: a connection that can be cut, slowed down or made half-open.
+//! - [`contract`]: what the ports promise, as one suite for every backend.
 //!
 //! Nothing here uses a server or a port that it did not open itself, and nothing is skipped: a test
 //! whose server or program is missing fails and says what to install or build.
 
+#[path = "../contract/suite.rs"]
+pub mod contract;
 pub mod ports;
 pub mod process;
 pub mod proxy;
