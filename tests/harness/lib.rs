@@ -4,6 +4,7 @@
 //! - [`ports`]: loopback ports that nobody else is likely to take.
 //! - [`servers`]: private Redis and RabbitMQ, which can be killed, frozen and started again.
 //! - [`proxy`]: a connection that can be cut, slowed down or made half-open.
+//! - [`world`]: models that stream and tools that act, with a ledger of all that came.
 //! - [`contract`]: what the ports promise, as one suite for every backend.
 //!
 //! Nothing here uses a server or a port that it did not open itself, and nothing is skipped: a test
@@ -15,3 +16,4 @@ pub mod ports;
 pub mod process;
 pub mod proxy;
 pub mod servers;
+pub mod world;
