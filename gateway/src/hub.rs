@@ -150,6 +150,9 @@ mod tests {
 
     fn news(name: &str, seq: u64) -> Heard {
         Heard::News(Arc::new(News {
+            run: askwell_shared::id::RunId::new(0, uuid::Uuid::nil()),
+            agent: "asker".into(),
+            keys: Vec::new(),
             owner: owner(name),
             frames: vec![(seq, Arc::from("{}"))],
         }))

@@ -1,6 +1,8 @@
 //! The backends, and the one place that picks between them.
 
 pub mod embedded;
+mod fan_out;
+pub mod rabbitmq;
 
 use std::path::PathBuf;
 
