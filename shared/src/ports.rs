@@ -626,11 +626,10 @@ impl Ports {
     pub async fn commit(&self, commit: &Commit) -> Result<Committing, Fault> {
         let reply = self.store.commit(commit).await?;
         if let Committing::Done(committed) = &reply {
-            let frames = commit.runs.iter().flat_map(|moved| {
-                let frames = moved.frames.iter();
-                frames.map(|frame| (&moved.run, frame))
-            });
-            self.tell(&commit.owner, frames, committed.seq, &committed.online)
+            let runs = commit.runs.iter();
+            let told = runs.map(|moved| (&moved.run, moved.frames.as_slice()));
+            let told: Vec<_> = told.collect();
+            self.tell(&commit.owner, &told, committed.seq, &committed.online)
                 .await;
             let settled = Settled::of(commit);
             if let Some((run, settled)) = settled.clone() {
@@ -707,18 +706,28 @@ impl Ports {
         }
     }
 
-    /// Tells an owner's screens of frames, each with its run, of which the last has `seq`.
-    pub async fn tell<'a>(
+    /// Tells an owner's screens of frames, by run, of which the last has `seq`.
+    pub async fn tell(
         &self,
         owner: &Owner,
-        frames: impl Iterator<Item = (&'a Run, &'a crate::wire::Frame)>,
+        told: &[(&Run, &[crate::wire::Frame])],
         seq: u64,
         online: &[String],
     ) {
-        let frames: Vec<(&Run, &crate::wire::Frame)> = frames.collect();
-        let Some((first, _)) = frames.first() else {
-            return;
-        };
+        if let Some(news) = News::of(owner, told, seq) {
+            self.feed.publish(Arc::new(news), online).await;
+        }
+    }
+}
+
+impl News {
+    /// The news of frames, by run, of which the last has `seq`; `None` where there are none.
+    fn of(owner: &Owner, told: &[(&Run, &[crate::wire::Frame])], seq: u64) -> Option<Self> {
+        let frames: Vec<(&Run, &crate::wire::Frame)> = told
+            .iter()
+            .flat_map(|(run, frames)| frames.iter().map(move |frame| (*run, frame)))
+            .collect();
+        let (first, _) = frames.first()?;
         let mut keys: Vec<String> = Vec::new();
         for (run, frame) in &frames {
             let key = format!("{}.{}", frame.kind(), run.agent);
@@ -727,7 +736,7 @@ impl Ports {
             }
         }
         let from = (seq + 1).saturating_sub(frames.len() as u64);
-        let news = News {
+        Some(News {
             owner: owner.clone(),
             run: first.id.clone(),
             agent: first.agent.clone(),
@@ -740,7 +749,6 @@ impl Ports {
                     (seq, Arc::from(text))
                 })
                 .collect(),
-        };
-        self.feed.publish(Arc::new(news), online).await;
+        })
     }
 }

@@ -81,10 +81,10 @@ pub async fn advance(context: &Context, taken: Taken) {
         return;
     };
     let owner = leased.run.owner();
-    let frames = leased.frames.iter().map(|frame| (&leased.run, frame));
+    let told = [(&leased.run, leased.frames.as_slice())];
     context
         .ports
-        .tell(&owner, frames, leased.seq, &leased.online)
+        .tell(&owner, &told, leased.seq, &leased.online)
         .await;
     tracing::debug!(run = %hint.run, "claimed");
     let hold = Hold::new(context.ports.clone(), leased, now, asked, context.lease);
