@@ -38,9 +38,6 @@ use shelf::Shelf;
 /// store directly (DESIGN 5).
 const ALONE_AFTER: Duration = Duration::from_secs(10);
 
-/// How often a hint is given back before it is dropped; the `ready` index brings its run back.
-const GIVEN_BACK: u32 = 5;
-
 /// The broker's address, which lapin cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("the broker's URL: {0}")]

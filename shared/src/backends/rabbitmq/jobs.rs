@@ -22,7 +22,7 @@ use super::broker_session::{Ended, LATE, Role, Session, in_time};
 use super::message::{self, RESUME, START};
 use super::publish::{Publisher, TRIES};
 use super::shelf::{Debt, Delivered, Shelf};
-use super::{GIVEN_BACK, topology};
+use super::topology;
 use crate::ports::Fault;
 
 /// Deliveries of each queue that wait here: as few as keep a worker busy.
@@ -104,7 +104,7 @@ impl Jobs {
         loop {
             tokio::select! {
                 biased;
-                ended = debts.pay(&self.publisher) => ended?,
+                due = debts.due(&self.publisher) => due.settle().await?,
                 delivery = resume.consumer.next() => {
                     self.lay_down(resume.key, delivery, &debts.tell).await?;
                 }
@@ -173,7 +173,7 @@ impl Jobs {
         loop {
             tokio::select! {
                 biased;
-                ended = debts.pay(&self.publisher) => ended?,
+                due = debts.due(&self.publisher) => due.settle().await?,
                 () = self.shelf.wanted() => return Ok(()),
                 () = sleep(PUT_AGAIN), if self.shelf.holds_deliveries() => {
                     self.put_again().await?;
@@ -242,34 +242,51 @@ async fn consumer(channel: &Channel, queue: &str) -> Result<Consumer, Ended> {
     in_time("consuming", consumer).await
 }
 
+/// A delivery that may leave the broker, or that must stay there.
+enum Due {
+    Paid(Debt),
+    Refused(Fault),
+}
+
 impl Debts {
-    /// Acknowledges one hint that was acted on, or gives back one that was not.
-    async fn pay(&mut self, publisher: &Publisher) -> Result<(), Ended> {
-        tokio::select! {
-            Some((debt, done)) = self.heard.recv() => {
-                if done {
-                    return acknowledge(&debt.acker).await;
+    /// Waits for a hint that was acted on, or given back. May be dropped at any point.
+    async fn due(&mut self, publisher: &Publisher) -> Due {
+        loop {
+            tokio::select! {
+                Some((debt, done)) = self.heard.recv() => {
+                    if done {
+                        return Due::Paid(debt);
+                    }
+                    self.going.push(Box::pin(give_back(publisher.clone(), debt)));
                 }
-                let publisher = publisher.clone();
-                self.going.push(Box::pin(async move {
-                    let tries = debt.tries + 1;
-                    let given = if tries > GIVEN_BACK {
-                        tracing::warn!(tries, "a hint was never acted on: dropped");
-                        Ok(())
-                    } else {
-                        publisher.give_back(debt.key, debt.body.clone(), tries).await
+                Some((debt, given)) = self.going.next() => {
+                    return match given {
+                        Ok(()) => Due::Paid(debt),
+                        Err(fault) => Due::Refused(fault),
                     };
-                    (debt, given)
-                }));
-                Ok(())
-            }
-            Some((debt, given)) = self.going.next() => {
-                // Undone and not to be given back: with the session's end the broker has it again.
-                given.map_err(|fault| Ended::Fault(fault.into()))?;
-                acknowledge(&debt.acker).await
+                }
             }
         }
     }
+}
+
+impl Due {
+    async fn settle(self) -> Result<(), Ended> {
+        match self {
+            Due::Paid(debt) => acknowledge(&debt.acker).await,
+            // Undone and not given back: with the session's end the broker has it again.
+            Due::Refused(fault) => Err(Ended::Fault(fault.into())),
+        }
+    }
+}
+
+/// Gives a hint that was dropped undone to another worker, a few times at most.
+async fn give_back(publisher: Publisher, debt: Debt) -> (Debt, Result<(), Fault>) {
+    let Debt {
+        key, body, tries, ..
+    } = &debt;
+    let given = publisher.give_back(key, body.clone(), tries + 1).await;
+    (debt, given)
 }
 
 async fn acknowledge(acker: &Acker) -> Result<(), Ended> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, pending};
 use futures_util::stream::FuturesOrdered;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, FieldArray, FieldTable};
@@ -50,6 +50,9 @@ const ROOM_WAIT: Duration = Duration::from_secs(1);
 /// News of an ask that a lost session did not confirm are sent again if they are younger than
 /// this; afterwards every gateway has found them by comparing heads (PROTOCOL 4).
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// How often a hint is given back before it is dropped; the `ready` index brings its run back.
+const GIVEN_BACK: u32 = 5;
 
 /// The header that counts how often a hint was given back.
 pub(super) const TRIES: &str = "tries";
@@ -125,13 +128,18 @@ impl Publisher {
         self.put(JOBS, key, tries, body).await
     }
 
-    /// Gives a hint to some worker a little later. `tries` counts this time too.
+    /// Gives a hint to some worker a little later, or drops one that was given back often enough.
+    /// `tries` counts this time too.
     pub(super) async fn give_back(
         &self,
         key: &'static str,
         body: Vec<u8>,
         tries: u32,
     ) -> Result<(), Fault> {
+        if tries > GIVEN_BACK {
+            tracing::debug!(key, "a hint that no worker acts on is dropped");
+            return Ok(());
+        }
         self.put(LATER, key, tries, body).await
     }
 
@@ -280,7 +288,8 @@ async fn send_hints(
     let mut batch = Vec::with_capacity(BATCH);
     loop {
         if put.recv_many(&mut batch, BATCH).await == 0 {
-            return Err(Ended::because("nobody publishes any more"));
+            // The ports are gone, and this role is about to be.
+            pending::<()>().await;
         }
         timeout(LATE, send_batch(channel, &mut batch))
             .await
@@ -372,10 +381,7 @@ async fn send_events(
                 sent.pop_front();
                 session.prove();
             }
-            event = put.recv(), if confirms.len() < WINDOW => {
-                let Some(event) = event else {
-                    return Err(Ended::because("nobody publishes any more"));
-                };
+            Some(event) = put.recv(), if confirms.len() < WINDOW => {
                 // Before it is sent: this may be dropped while it is.
                 sent.push_back(event);
                 if let Some(event) = sent.back() {
@@ -383,6 +389,7 @@ async fn send_events(
                     confirms.push_back(timeout(LATE, confirm));
                 }
             }
+            else => pending().await,
         }
     }
 }
