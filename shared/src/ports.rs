@@ -3,6 +3,9 @@
 //!
 //! Every reply of the store carries its `now`, the only clock that decides anything.
 
+mod keep;
+mod verdict;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +15,11 @@ use async_trait::async_trait;
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use keep::{
+    AGENT_KEPT, COMMAND_KEPT, ENDED_KEPT, FAILED_KEPT, FRAMES_KEPT, THREAD_KEPT, push_wait,
+};
+pub use verdict::{LastOp, Standing, verdict};
 
 use crate::agent::Announcement;
 use crate::ask::Ask;
@@ -202,7 +210,7 @@ pub enum Committing {
 }
 
 /// A durable commit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Committed {
     /// The store's clock.
     pub now: Millis,
