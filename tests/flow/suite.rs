@@ -72,6 +72,37 @@ macro_rules! flow {
                 two_asks_answered_in_order
                 two_asks_answered_the_other_way_round
                 text_streams_before_it_is_saved;
+            answers:
+                a_misfit_leaves_the_ask_waiting
+                several_questions_and_drafts
+                a_shape_is_checked_at_the_door
+                hostile_shapes_are_told_the_model_and_open_nothing
+                numbers_keep_their_digits
+                an_approval_is_edited_approved_refused
+                a_guard_refuses_to_the_model_alone;
+            callers:
+                the_caller_table
+                a_stranger_learns_nothing
+                every_code_over_http
+                every_code_over_the_socket
+                a_backend_starts_and_answers_its_own;
+            endings:
+                refusal_and_expiry_read_the_same_and_are_kept_apart
+                an_expiry_is_told_where_the_agent_wants_it
+                cancel_in_every_state
+                limits_ask_nobody_in_vain
+                a_failed_run_is_retried
+                a_thread_goes_one_at_a_time
+                a_newer_message_supersedes;
+            races:
+                two_answers_at_the_same_moment
+                the_same_command_twice
+                many_asks_at_once
+                a_device_that_comes_back_sees_all;
+            tools:
+                the_next_request_is_what_the_provider_wants
+                a_call_that_goes_wrong_is_told_the_model
+                a_provider_that_fails_is_tried_again;
         }
     };
 }
