@@ -55,6 +55,17 @@ pub async fn the_same_nonce_gets_the_same_lease(on: Subject) {
     assert_eq!(store.lease(&run.id, "n1", LONG).await.unwrap().value, first);
     assert_eq!(on.picture(&ada, &[&run.id]).await, before);
     assert_eq!(leased(first).run.fence, 1);
+    // A lease that is over is given to nobody, its own nonce included.
+    let over = on.start(&ada).await.id;
+    leased(
+        store
+            .lease(&over, "n2", Duration::ZERO)
+            .await
+            .unwrap()
+            .value,
+    );
+    let again = store.lease(&over, "n2", LONG).await.unwrap().value;
+    assert_eq!(again, Leasing::Held);
 }
 
 /// Who holds a run is asked by nobody else.
