@@ -136,6 +136,8 @@ pub(crate) enum Mistake {
     NoHintAgain,
     /// Commands are not kept.
     CommandsIgnored,
+    /// A lease that is over is renewed, though the sweeper may have read it.
+    LateRenewal,
     /// Calls of an earlier hold are made again without asking.
     NoRedo,
 }

@@ -10,7 +10,7 @@ use askwell_shared::time::Millis;
 
 use crate::broken::Broken;
 use crate::client::{self, Client, THREAD, start_of};
-use crate::explorer::{Game, Moves};
+use crate::explorer::{Game, Moves, hash};
 use crate::invariants;
 use crate::kept::Kept;
 use crate::rules::{Budget, Rules, TICK};
@@ -30,6 +30,8 @@ pub(crate) struct World {
     /// Hints under way.
     pub(crate) hints: BTreeMap<RunId, u8>,
     pub(crate) workers: Vec<Worker>,
+    /// Nonces used.
+    pub(crate) nonces: u8,
     pub(crate) clients: Vec<Client>,
     pub(crate) sweeper: Sweeper,
     /// What may still happen.
@@ -135,7 +137,10 @@ impl World {
             deadlines.chain(record.lease).chain(record.ready)
         });
         let of_workers = self.workers.iter().filter_map(Worker::gives_up_at);
-        let due = of_runs.chain(of_workers).filter(|at| *at > self.now).min()?;
+        let due = of_runs
+            .chain(of_workers)
+            .filter(|at| *at > self.now)
+            .min()?;
         let tick = i64::try_from(TICK.as_millis()).unwrap();
         // The clock of these worlds stands on whole ticks.
         Some(Millis((due.0 + tick - 1) / tick * tick))
@@ -152,6 +157,7 @@ impl Game for Rules {
             store: Store::default(),
             hints: BTreeMap::new(),
             workers: vec![Worker::default(); self.workers],
+            nonces: 0,
             clients: vec![Client::default(); self.people.len()],
             sweeper: Sweeper::default(),
             budget: self.budget,
@@ -181,7 +187,13 @@ impl Game for Rules {
     fn moves(&self, world: &World) -> Moves<Action> {
         let mut by_itself = Vec::new();
         let mut by_chance = Vec::new();
+        let mut idle = 0;
         for (number, worker) in world.workers.iter().enumerate() {
+            idle += u8::from(worker.is_idle());
+            if worker.is_idle() && idle > 1 {
+                // As good as the one before.
+                continue;
+            }
             worker.moves(number, world, self, &mut by_itself);
             worker.chances(number, world, &mut by_chance);
         }
@@ -225,8 +237,10 @@ impl Game for Rules {
                 world.budget.repeats -= 1;
                 world.clients[*number].repeat();
             }
-            Action::Take(number, run, lost) => worker::take(&mut world, *number, run, *lost),
-            Action::ClaimAgain(number) => worker::claim_again(&mut world, *number),
+            Action::Take(number, run, lost) => {
+                worker::take(&mut world, *number, run, *lost, self)?;
+            }
+            Action::ClaimAgain(number) => worker::claim_again(&mut world, *number, self)?,
             Action::Decide(number, deed) => worker::decide(&mut world, *number, deed, self)?,
             Action::GoOn(number, lost) => worker::go_on(&mut world, *number, *lost, self)?,
             Action::Drop(number) => world.workers[*number].drop_all(),
@@ -234,7 +248,7 @@ impl Game for Rules {
                 world.budget.crashes -= 1;
                 world.workers[*number].drop_all();
             }
-            Action::Renew(number) => worker::renew(&mut world, *number),
+            Action::Renew(number) => worker::renew(&mut world, *number, self),
             Action::Sweep(due) => sweeper::sweep(&mut world, due),
             Action::SweepOn => sweeper::go_on(&mut world, self)?,
             Action::LoseHint(run) => {
@@ -247,7 +261,8 @@ impl Game for Rules {
             }
         }
         invariants::between(before, &world)?;
-        invariants::in_state(&world, self)?;
+        invariants::in_state(before, &world, self)?;
+        world.workers.sort_by_cached_key(hash);
         Ok(world)
     }
 

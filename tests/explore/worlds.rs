@@ -101,13 +101,9 @@ pub(crate) fn unknown_outcome() -> Rules {
         1 => &[Call::Question, Call::Look][..],
         _ => &[],
     };
-    let people = [
-        Want::Answer(1, "question 1.1", 1),
-        Want::Cancel(1),
-    ];
+    let people = [Want::Answer(1, "question 1.1", 1), Want::Cancel(1)];
     let budget = Budget {
         replies: 2,
-        ticks: 1,
         doubles: 1,
         ..Budget::default()
     };
@@ -126,9 +122,7 @@ pub(crate) fn deadline() -> Rules {
     ];
     let budget = Budget {
         ticks: 2,
-        pauses: 1,
         replies: 1,
-        drains: 1,
         ..Budget::default()
     };
     Rules {
@@ -146,10 +140,7 @@ pub(crate) fn retried() -> Rules {
             &[]
         }
     };
-    let people = [
-        Want::Retry(1),
-        Want::Answer(1, "question 1.1", 1),
-    ];
+    let people = [Want::Retry(1), Want::Answer(1, "question 1.1", 1)];
     let budget = Budget {
         failures: 1,
         crashes: 1,
@@ -198,6 +189,24 @@ pub(crate) fn approval() -> Rules {
     let budget = Budget {
         crashes: 1,
         replies: 1,
+        ..Budget::default()
+    };
+    world(script, &people, budget)
+}
+
+/// A model that is away for a while, and a worker that drains, beside an answer.
+pub(crate) fn given_back() -> Rules {
+    let script = |_: &RunId, turn| match turn {
+        1 => &[Call::Question, Call::Look][..],
+        _ => &[],
+    };
+    let people = [Want::Answer(1, "question 1.1", 1)];
+    let budget = Budget {
+        pauses: 1,
+        drains: 1,
+        crashes: 1,
+        ticks: 1,
+        doubles: 1,
         ..Budget::default()
     };
     world(script, &people, budget)
