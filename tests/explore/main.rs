@@ -54,8 +54,18 @@ fn two_asks_of_a_turn_are_answered_by_two_gateways() {
 }
 
 #[test]
-fn two_answers_race_beside_a_call_and_a_worker_stands_still() {
+fn two_answers_race_beside_a_call() {
     check("racing answers", &worlds::racing_answers());
+}
+
+#[test]
+fn a_worker_stands_still_in_a_call() {
+    check("standing still", &worlds::standing_still());
+}
+
+#[test]
+fn the_end_of_a_run_in_a_thread_is_not_known() {
+    check("unknown ends", &worlds::ends_of_unknown_outcome());
 }
 
 #[test]
@@ -183,7 +193,7 @@ fn finds_that_a_lease_is_renewed_behind_the_sweepers_back() {
 #[test]
 fn finds_that_a_call_is_made_again_without_asking() {
     finds(
-        worlds::racing_answers(),
+        worlds::standing_still(),
         Mistake::NoRedo,
         Invariant::CallOnce,
     );

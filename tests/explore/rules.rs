@@ -117,6 +117,8 @@ pub(crate) struct Budget {
     pub(crate) failures: u8,
     /// A worker drains.
     pub(crate) drains: u8,
+    /// The sweeper finds no live worker for a due run.
+    pub(crate) stalls: u8,
 }
 
 /// A mistake that an exploration must find.

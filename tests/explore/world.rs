@@ -205,6 +205,7 @@ impl Game for Rules {
         if by_itself.is_empty() {
             by_itself.extend(world.due().map(Action::Wait));
         }
+        sweeper::chances(world, &mut by_chance);
         if world.budget.ticks > 0 {
             by_chance.push(Action::Tick);
         }
