@@ -1,3 +1,261 @@
-//! Gateway.
+//! `askwell`: the whole system in one process on the embedded store, or a gateway before workers
+//! of their own (SPEC 8). Configuration, ports, serve.
 
-fn main() {}
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+use std::process::{self, ExitCode};
+use std::time::Duration;
+
+use askwell_gateway::auth::{self, Auth};
+use askwell_gateway::door::Door;
+use askwell_gateway::{DRAIN, Setup, serve, token};
+use askwell_shared::backends::{self, Choice};
+use askwell_shared::config::{self, Args, Config, LogFormat, LogSettings, Mode, WorkerSettings};
+use askwell_shared::config::{agents_file, duration};
+use askwell_shared::ports::Ports;
+use clap::{Parser, Subcommand};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// What a failed start is worth: 2 for a bad configuration, 1 for a failure.
+struct Failure {
+    exit: u8,
+    line: String,
+}
+
+/// Lets an agent ask a person, and goes on with the answer.
+#[derive(Parser)]
+#[command(name = "askwell", version)]
+struct Cli {
+    #[command(flatten)]
+    args: Args,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Prints a token made with the configured secret
+    Token {
+        /// Whom it names
+        #[arg(long)]
+        sub: String,
+        /// A role; may be given several times
+        #[arg(long = "role")]
+        roles: Vec<String>,
+        /// How long it holds, such as 15m or 1h
+        #[arg(long, default_value = "1h")]
+        ttl: String,
+    },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Some(Command::Token { sub, roles, ttl }) => print_token(&cli.args, &sub, &roles, &ttl),
+        None => run(&cli.args).await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { exit, line }) => {
+            eprintln!("askwell: {line}");
+            ExitCode::from(exit)
+        }
+    }
+}
+
+async fn run(args: &Args) -> Result<(), Failure> {
+    let config = Config::check(args).map_err(misconfigured)?;
+    start_log(&config.log)?;
+    let agents = load_agents(&config)?;
+    let listener = TcpListener::bind(config.listen).await.map_err(|fault| {
+        let listen = config.listen;
+        misconfigured(format!("ASKWELL_LISTEN (--listen): {listen}: {fault}"))
+    })?;
+    let address = listener.local_addr().map_err(failed)?;
+    let ports = open(&config.mode).await?;
+    let development = config.auth == config::Auth::Development;
+    let setup = Setup {
+        ports: ports.clone(),
+        auth: make_auth(&config)?,
+        door: Door {
+            origins: config.origins.clone(),
+            development,
+        },
+        node: format!("g-{:08x}", rand::random::<u32>()),
+    };
+    if development {
+        tracing::warn!(
+            "development mode: whoever reaches {address} may sign in as anyone; \
+             set ASKWELL_JWT_SECRET to end it"
+        );
+    }
+
+    let stop = CancellationToken::new();
+    stop_on_signal(stop.clone()).map_err(failed)?;
+    let (ready, worker_ready) = oneshot::channel();
+    let worker = agents.map(|agents| work(ports, agents, &config.worker, stop.clone(), ready));
+    let gateway = tokio::spawn(serve(listener, setup, stop.clone()));
+    // With the worker inside, a start is answered only once its agents are known.
+    if worker.is_none() || worker_ready.await.is_ok() {
+        println!("listening on http://{address}");
+    }
+    ended(gateway, worker, &stop).await
+}
+
+/// Waits for the end of both parts; what one of them leaves undone after the drain is dropped.
+async fn ended(
+    gateway: JoinHandle<io::Result<()>>,
+    worker: Option<JoinHandle<()>>,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let served = gateway.await;
+    // A gateway that ended by itself takes the worker along.
+    let asked = stop.is_cancelled();
+    stop.cancel();
+    if let Some(worker) = worker
+        && timeout(DRAIN, worker).await.is_err()
+    {
+        tracing::warn!("the worker did not drain in time");
+    }
+    served.map_err(failed)?.map_err(failed)?;
+    if asked {
+        Ok(())
+    } else {
+        Err(failed("the gateway ended"))
+    }
+}
+
+/// The worker inside: the one place that names it.
+fn work(
+    ports: Ports,
+    agents: askwell_worker::agents::Agents,
+    settings: &WorkerSettings,
+    stop: CancellationToken,
+    ready: oneshot::Sender<()>,
+) -> JoinHandle<()> {
+    let options = askwell_worker::Options {
+        concurrency: settings.concurrency,
+        lease: settings.lease,
+    };
+    let ready = || {
+        // Nobody waits any more where the process is on its way out.
+        let _ = ready.send(());
+    };
+    tokio::spawn(askwell_worker::serve(ports, agents, options, stop, ready))
+}
+
+fn load_agents(config: &Config) -> Result<Option<askwell_worker::agents::Agents>, Failure> {
+    if matches!(config.mode, Mode::Gateway { .. }) {
+        return Ok(None);
+    }
+    let file = config.worker.agents.as_deref();
+    let agents = agents_file::load(file).map_err(misconfigured)?;
+    let name = file.map_or_else(|| "demo agents".into(), Path::to_string_lossy);
+    askwell_worker::agents::load(agents, &|name| std::env::var(name).ok())
+        .map(Some)
+        .map_err(|fault| misconfigured(format!("{name}: {fault}")))
+}
+
+async fn open(mode: &Mode) -> Result<Ports, Failure> {
+    match mode {
+        Mode::Embedded { data } => {
+            let folder = data.clone();
+            let opened = backends::open(Choice::Embedded { folder }).await;
+            opened.map_err(|fault| misconfigured(format!("ASKWELL_DATA (--data): {fault}")))
+        }
+        Mode::Gateway { .. } => Err(misconfigured(
+            "ASKWELL_AMQP_URL and ASKWELL_REDIS_URL: this version has the embedded store alone; \
+             leave both out",
+        )),
+    }
+}
+
+fn make_auth(config: &Config) -> Result<Auth, Failure> {
+    let secret = match (&config.auth, &config.mode) {
+        (config::Auth::Secret(secret), _) => secret.expose().as_bytes().to_vec(),
+        (config::Auth::Development, Mode::Embedded { data }) => token::development_secret(data)
+            .map_err(|fault| {
+                let folder = data.display();
+                misconfigured(format!("ASKWELL_DATA (--data): {folder}: {fault}"))
+            })?,
+        (config::Auth::Development, Mode::Gateway { .. }) => Vec::new(),
+        (config::Auth::Jwks(_), _) => {
+            return Err(misconfigured(
+                "ASKWELL_JWKS_URL (--jwks-url): this version checks tokens by \
+                 ASKWELL_JWT_SECRET alone",
+            ));
+        }
+    };
+    let (audience, issuer) = (config.audience.clone(), config.issuer.clone());
+    Auth::new(&secret, audience, issuer)
+        .map_err(|rule| misconfigured(format!("ASKWELL_JWT_SECRET (--jwt-secret): {rule}")))
+}
+
+fn print_token(args: &Args, sub: &str, roles: &[String], ttl: &str) -> Result<(), Failure> {
+    let config = Config::check(args).map_err(misconfigured)?;
+    let ttl: Duration =
+        duration::parse(ttl).map_err(|rule| misconfigured(format!("--ttl: {rule}")))?;
+    let token = make_auth(&config)?
+        .issue(sub, roles, ttl, auth::now())
+        .map_err(|rule| misconfigured(format!("--sub and --role: {rule}")))?;
+    println!("{token}");
+    Ok(())
+}
+
+fn start_log(settings: &LogSettings) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&settings.filter).map_err(|_| {
+        misconfigured("ASKWELL_LOG (--log): must be directives such as info or askwell=debug")
+    })?;
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr);
+    match settings.format {
+        LogFormat::Text => lines.with_ansi(false).init(),
+        LogFormat::Json => lines.json().init(),
+    }
+    Ok(())
+}
+
+/// The first SIGTERM or ctrl-C drains, the second ends the process at once.
+fn stop_on_signal(stop: CancellationToken) -> io::Result<()> {
+    #[cfg(unix)]
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::spawn(async move {
+        for _ in 0..2 {
+            #[cfg(unix)]
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminated.recv() => {}
+            }
+            #[cfg(not(unix))]
+            let _ = tokio::signal::ctrl_c().await;
+            if stop.is_cancelled() {
+                process::exit(1);
+            }
+            tracing::info!("draining");
+            stop.cancel();
+        }
+    });
+    Ok(())
+}
+
+fn misconfigured(line: impl Display) -> Failure {
+    Failure {
+        exit: 2,
+        line: line.to_string(),
+    }
+}
+
+fn failed(line: impl Display) -> Failure {
+    Failure {
+        exit: 1,
+        line: line.to_string(),
+    }
+}

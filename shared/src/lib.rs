@@ -8,9 +8,11 @@
 //! - [`run`], [`thread`], [`transcript`]: the state machine. It does no I/O and reads no clock.
 //! - [`wire`]: frames and records as they are sent.
 //! - [`ports`]: what the store, the hints and the feed promise. [`sweep`]: what is due.
+//! - [`backends`]: who keeps those promises, and the one place that picks.
 
 pub mod agent;
 pub mod ask;
+pub mod backends;
 pub mod caller;
 pub mod code;
 pub mod config;

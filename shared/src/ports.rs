@@ -22,7 +22,7 @@ pub use keep::{
 pub use verdict::{LastOp, Standing, verdict};
 
 use crate::agent::Announcement;
-use crate::ask::Ask;
+use crate::ask::{Ask, Settlement};
 use crate::caller::Starter;
 use crate::id::{Owner, RunId};
 use crate::run::{Moved, Run, Status, Token};
@@ -360,9 +360,19 @@ pub trait Store: Send + Sync {
     /// that is over is not taken from its holder here: only the sweeper does that.
     async fn lease(&self, run: &RunId, nonce: &str, ttl: Duration) -> Result<At<Leasing>, Fault>;
 
-    /// Makes a lease hold for `ttl` from now; `false`: the right is gone. A lease that is over
-    /// but that nobody took away is renewed.
-    async fn renew(&self, run: &RunId, token: &Token, ttl: Duration) -> Result<At<bool>, Fault>;
+    /// Makes a lease hold for `ttl` from now, and says at which gateways the owner is online;
+    /// `None`: the right is gone. A lease that is over but that nobody took away is renewed.
+    async fn renew(
+        &self,
+        run: &RunId,
+        token: &Token,
+        ttl: Duration,
+    ) -> Result<At<Option<Vec<String>>>, Fault>;
+
+    /// Says that these owners are online at a gateway ([`Feed::name`]) for `ttl` from now. It
+    /// counts in every commit, lease and renewal after it; it is never taken back, only let run
+    /// out.
+    async fn arrive(&self, gateway: &str, owners: &[Owner], ttl: Duration) -> Result<(), Fault>;
 
     /// Writes one transition, or says why not. Checked in this order: is the op known, the
     /// token, the revisions, the clock. The same op gets the same reply.
@@ -422,7 +432,7 @@ pub enum HintKind {
 }
 
 /// "This run may be claimable."
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hint {
     /// The run.
     pub run: RunId,
@@ -435,6 +445,52 @@ pub struct Hint {
     pub revision: Option<String>,
     /// Why.
     pub kind: HintKind,
+    /// The settlement that a caller was told is accepted: it stands here a second time, so that
+    /// a store that lost it gets it back (DESIGN 5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settlement: Option<Box<Settled>>,
+}
+
+/// A caller's settlement as a hint carries it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// The ask's id.
+    pub ask: String,
+    /// Its step.
+    pub step: String,
+    /// Its asking.
+    pub repeat: u32,
+    /// How it ended: outcome, data, by, at, cmd.
+    pub settlement: Settlement,
+    /// The command's digest.
+    pub digest: String,
+    /// The command's reply, without `seq`.
+    pub reply: Value,
+}
+
+impl Settled {
+    /// The settlement that a commit of a caller makes, if it makes one.
+    fn of(commit: &Commit) -> Option<(&Run, Self)> {
+        let Committer::Caller(command) = &commit.by else {
+            return None;
+        };
+        commit.runs.iter().find_map(|moved| {
+            let ask = moved
+                .asks
+                .iter()
+                .filter_map(|number| moved.run.asks.get(*number))
+                .find(|ask| ask.settled.as_ref().is_some_and(|end| end.by.is_some()))?;
+            let settled = Settled {
+                ask: ask.id.clone(),
+                step: ask.step.clone(),
+                repeat: ask.repeat,
+                settlement: ask.settled.clone()?,
+                digest: command.digest.clone(),
+                reply: command.reply.clone(),
+            };
+            Some((&moved.run, settled))
+        })
+    }
 }
 
 impl Hint {
@@ -450,9 +506,13 @@ impl Hint {
             } else {
                 HintKind::Resume
             },
+            settlement: None,
         }
     }
 }
+
+/// How long a caller's `ok` waits for the second copy of a settlement (DESIGN 5).
+pub const SECOND_COPY_WAIT: Duration = Duration::from_secs(1);
 
 /// A stream of `T` that ends when its backend is closed.
 pub type Incoming<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
@@ -463,6 +523,10 @@ pub type Incoming<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
 pub trait Hints: Send + Sync {
     /// Gives a hint to some worker. `Ok` only when the backend has taken it.
     async fn put(&self, hint: Hint) -> Result<(), Fault>;
+
+    /// Gives back a hint that this worker cannot act on, since it has not the agent: another
+    /// worker gets it a little later, a few times at most.
+    async fn later(&self, hint: Hint);
 
     /// The hints for this process. Each hint goes to one taker.
     fn take(&self) -> Incoming<Hint>;
@@ -508,6 +572,9 @@ pub enum Heard {
 /// Tells screens what has happened. At most once: whoever needs all reads the store.
 #[async_trait]
 pub trait Feed: Send + Sync {
+    /// What this process is called in the `to` of others, the same for its life.
+    fn name(&self) -> &str;
+
     /// Tells the gateways in `to` of a commit.
     async fn publish(&self, news: Arc<News>, to: &[String]);
 
@@ -535,8 +602,18 @@ impl Ports {
             let frames = commit.runs.iter().flat_map(|moved| &moved.frames);
             self.tell(&commit.owner, frames, committed.seq, &committed.online)
                 .await;
+            let settled = Settled::of(commit);
+            if let Some((run, settled)) = settled.clone() {
+                self.second_copy(run, settled).await;
+            }
             for moved in &commit.runs {
-                self.hint(&moved.run, committed.now).await;
+                // The settlement's message is the hint of its run.
+                if settled
+                    .as_ref()
+                    .is_none_or(|(run, _)| run.id != moved.run.id)
+                {
+                    self.hint(&moved.run, committed.now).await;
+                }
             }
         }
         Ok(reply)
@@ -580,6 +657,20 @@ impl Ports {
         {
             // The store's `ready` index brings the run back.
             tracing::warn!(run = %run.id, %fault, "hint not taken");
+        }
+    }
+
+    /// Puts a settlement where it stands a second time. `ok` follows after at most
+    /// [`SECOND_COPY_WAIT`], with or without it: the store has it.
+    async fn second_copy(&self, run: &Run, settled: Settled) {
+        let hint = Hint {
+            settlement: Some(Box::new(settled)),
+            ..Hint::of(run)
+        };
+        match tokio::time::timeout(SECOND_COPY_WAIT, self.hints.put(hint)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(fault)) => tracing::warn!(run = %run.id, %fault, "settlement not taken"),
+            Err(_) => tracing::warn!(run = %run.id, "settlement not confirmed in time"),
         }
     }
 

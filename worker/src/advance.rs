@@ -68,6 +68,7 @@ impl Context {
 /// Claims the run of a hint and advances it as far as a worker can.
 pub async fn advance(context: &Context, hint: &Hint) {
     let Some(agent) = context.agent_for(hint) else {
+        context.ports.hints.later(hint.clone()).await;
         return;
     };
     let asked = Instant::now();

@@ -255,7 +255,7 @@ async fn keep(
             renewed = ports.store.renew(&run, &token, ttl) => renewed,
         };
         match renewed {
-            Ok(at) if at.value => {
+            Ok(at) if at.value.is_some() => {
                 until = asked + ttl;
                 wait = ttl / 3;
             }

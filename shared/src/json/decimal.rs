@@ -38,17 +38,27 @@ impl Decimal {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, ""));
+        // One character at a time is a search by words, which a pair of them is not.
+        let (mantissa, power) = text
+            .split_once('e')
+            .or_else(|| text.split_once('E'))
+            .unwrap_or((text, ""));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let mut digits: Vec<u8> = whole
-            .bytes()
-            .chain(fraction.bytes())
-            .skip_while(|digit| *digit == b'0')
-            .collect();
+        // Long numbers are copied as slices: an answer may hold one of tens of thousands of digits.
+        let mut digits = whole.trim_start_matches('0').as_bytes().to_vec();
+        let fraction_digits = if digits.is_empty() {
+            fraction.trim_start_matches('0')
+        } else {
+            fraction
+        };
+        digits.extend_from_slice(fraction_digits.as_bytes());
         let written = digits.len();
-        while digits.last() == Some(&b'0') {
-            digits.pop();
-        }
+        let idle = digits
+            .iter()
+            .rev()
+            .take_while(|digit| **digit == b'0')
+            .count();
+        digits.truncate(written - idle);
         if digits.is_empty() {
             return Decimal {
                 negative: false,
@@ -93,10 +103,6 @@ impl Decimal {
             Exponent::Near(power) => *power >= 0,
             Exponent::Far { negative, .. } => !negative,
         }
-    }
-
-    pub(crate) fn is_negative(&self) -> bool {
-        self.negative
     }
 
     pub(crate) fn is_positive(&self) -> bool {

@@ -109,7 +109,7 @@ fn faults_never_echo_a_value() {
     for text in [
         r#"{"a":"secret" x}"#,
         r#"["secret"#,
-        r#"secret"#,
+        "secret",
         r#"["secret\x"]"#,
     ] {
         let fault = parse(text.as_bytes()).unwrap_err();

@@ -272,7 +272,8 @@ fn steps_count_by_tool_within_a_turn() {
 
 #[test]
 fn limits_end_a_turn_with_calls_before_anyone_is_asked() {
-    let cases: [(&str, fn(&mut Limits), &str); 3] = [
+    type Set = fn(&mut Limits);
+    let cases: [(&str, Set, &str); 3] = [
         (
             "steps",
             |limits| limits.steps = Some(1),
