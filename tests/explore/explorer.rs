@@ -110,7 +110,8 @@ fn trace<A: Debug>(came: &[(usize, Option<A>)], mut number: usize) -> Vec<String
     steps
 }
 
-fn hash(state: &impl Hash) -> u64 {
+/// The hash by which states are told apart.
+pub(crate) fn hash(state: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
     hasher.finish()

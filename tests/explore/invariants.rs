@@ -6,6 +6,7 @@ use askwell_shared::transcript::{CallEnd, Message, Transcript};
 
 use crate::broken::{Broken, Invariant, must};
 use crate::client::{answer_of, command_of};
+use crate::kept::Kept;
 use crate::rules::{Rules, Want, idempotent, run_id};
 use crate::store::Record;
 use crate::worker::Hold;
@@ -55,11 +56,26 @@ fn changed(before: &Record, after: &Record) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What every state must be like.
-pub(crate) fn in_state(world: &World, rules: &Rules) -> Result<(), Broken> {
+/// What every state must be like. What is as it was `before` is not looked at again.
+pub(crate) fn in_state(before: &World, world: &World, rules: &Rules) -> Result<(), Broken> {
+    let known = |record: &Kept<Record>| before.store.runs.iter().any(|known| known.is(record));
+    let told = |world: &World| -> Vec<(bool, bool)> {
+        let clients = world.clients.iter();
+        clients
+            .map(|client| (client.ok.is_some(), client.too_late))
+            .collect()
+    };
+    let heard = told(before) != told(world);
+    let changed =
+        before.store.runs.len() != world.store.runs.len() || !world.store.runs.iter().all(known);
+    if !heard && !changed {
+        return Ok(());
+    }
     for record in &world.store.runs {
-        turns(record)?;
-        indexes(record)?;
+        if !known(record) {
+            turns(record)?;
+            indexes(record)?;
+        }
         if record.run.status == Status::Succeeded {
             answers_used(record, world, rules)?;
         }
@@ -115,10 +131,10 @@ fn indexes(record: &Record) -> Result<(), Broken> {
 /// What was said to be accepted stands in the journal, and nothing else at its step.
 fn answers_used(record: &Record, world: &World, rules: &Rules) -> Result<(), Broken> {
     for (number, client) in world.clients.iter().enumerate() {
-        let (run, step, result) = match rules.people[number] {
-            Want::Answer(run, step, _) => (run, step, Some(answer_of(number))),
-            Want::Approve(run, step, _) => (run, step, Some("done".to_owned())),
-            Want::Refuse(run, step, _) => (run, step, None),
+        let (run, step, repeat) = match rules.people[number] {
+            Want::Answer(run, step, repeat)
+            | Want::Approve(run, step, repeat)
+            | Want::Refuse(run, step, repeat) => (run, step, repeat),
             _ => continue,
         };
         if client.ok.is_none() || run_id(run) != record.run.id {
@@ -127,13 +143,21 @@ fn answers_used(record: &Record, world: &World, rules: &Rules) -> Result<(), Bro
         let journal = &record.transcript.journal;
         let at_step = journal.iter().filter(|entry| entry.step == step);
         let at_step: Vec<_> = at_step.collect();
-        let state = result.as_ref().map_or(CallEnd::Failed, |_| CallEnd::Done);
-        let used = at_step.len() == 1
-            && at_step[0].state == state
-            && (result.is_none() || at_step[0].result == result);
-        must(used, Invariant::AnswerUsed, || {
-            format!("{step}: {result:?}, but {at_step:?}")
-        })?;
+        let [entry] = at_step[..] else {
+            return must(false, Invariant::OneResult, || {
+                format!("{step}: {at_step:?}")
+            });
+        };
+        let used = match rules.people[number] {
+            Want::Answer(..) => entry.result == Some(answer_of(number)),
+            Want::Refuse(..) => entry.state == CallEnd::Failed,
+            // A call that was made and then asked about again has used this leave.
+            _ => {
+                let mut asks = record.run.asks.iter().filter(|ask| ask.step == step);
+                entry.state == CallEnd::Done || asks.any(|ask| ask.repeat > repeat)
+            }
+        };
+        must(used, Invariant::AnswerUsed, || format!("{entry:?}"))?;
     }
     results(&record.run, &record.transcript)
 }
@@ -167,9 +191,7 @@ fn thread(world: &World) -> Result<(), Broken> {
     let runs = || world.store.runs.iter().map(|record| &record.run);
     let live = || runs().filter(|run| run.status.is_live());
     let heads: Vec<_> = live().filter(|run| run.head).map(|run| &run.id).collect();
-    let at_work = |run: &&crate::kept::Kept<Run>| {
-        run.status == Status::Running || run.indexes().ready.is_some()
-    };
+    let at_work = |run: &&Kept<Run>| run.status == Status::Running || run.indexes().ready.is_some();
     let queued = |run: &Run| thread.queue.iter().filter(|id| **id == run.id).count();
     let agree = heads.len() <= 1
         && heads.first().copied() == thread.head()

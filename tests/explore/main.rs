@@ -54,8 +54,18 @@ fn two_asks_of_a_turn_are_answered_by_two_gateways() {
 }
 
 #[test]
-fn two_answers_race_beside_a_call_and_a_worker_stands_still() {
+fn two_answers_race_beside_a_call() {
     check("racing answers", &worlds::racing_answers());
+}
+
+#[test]
+fn a_worker_stands_still_in_a_call() {
+    check("standing still", &worlds::standing_still());
+}
+
+#[test]
+fn the_end_of_a_run_in_a_thread_is_not_known() {
+    check("unknown ends", &worlds::ends_of_unknown_outcome());
 }
 
 #[test]
@@ -91,6 +101,11 @@ fn a_run_that_loses_every_worker_is_set_aside() {
 #[test]
 fn an_approved_call_goes_on_beside_an_open_ask() {
     check("approval", &worlds::approval());
+}
+
+#[test]
+fn a_run_is_given_back_and_taken_again() {
+    check("given back", &worlds::given_back());
 }
 
 #[test]
@@ -149,17 +164,36 @@ fn finds_that_nobody_hints_again() {
 
 #[test]
 fn finds_that_commands_are_not_kept() {
+    let mut world = worlds::two_asks();
+    world.budget = rules::Budget {
+        repeats: 1,
+        ..rules::Budget::default()
+    };
+    finds(world, Mistake::CommandsIgnored, Invariant::SameReply);
+}
+
+#[test]
+fn finds_that_a_lost_command_is_turned_away() {
     finds(
         worlds::two_asks(),
         Mistake::CommandsIgnored,
-        Invariant::SameReply,
+        Invariant::TurnedAway,
+    );
+}
+
+#[test]
+fn finds_that_a_lease_is_renewed_behind_the_sweepers_back() {
+    finds(
+        worlds::racing_answers(),
+        Mistake::LateRenewal,
+        Invariant::LeaseHolds,
     );
 }
 
 #[test]
 fn finds_that_a_call_is_made_again_without_asking() {
     finds(
-        worlds::racing_answers(),
+        worlds::standing_still(),
         Mistake::NoRedo,
         Invariant::CallOnce,
     );

@@ -117,6 +117,8 @@ pub(crate) struct Budget {
     pub(crate) failures: u8,
     /// A worker drains.
     pub(crate) drains: u8,
+    /// The sweeper finds no live worker for a due run.
+    pub(crate) stalls: u8,
 }
 
 /// A mistake that an exploration must find.
@@ -136,6 +138,8 @@ pub(crate) enum Mistake {
     NoHintAgain,
     /// Commands are not kept.
     CommandsIgnored,
+    /// A lease that is over is renewed, though the sweeper may have read it.
+    LateRenewal,
     /// Calls of an earlier hold are made again without asking.
     NoRedo,
 }

@@ -14,7 +14,7 @@ use askwell_shared::transcript::Transcript;
 
 use crate::broken::{Broken, Invariant, must};
 use crate::kept::Kept;
-use crate::rules::Mistake;
+use crate::rules::{Mistake, TICK};
 
 /// The store.
 #[derive(Clone, Hash, Default)]
@@ -111,16 +111,24 @@ impl Store {
         })
     }
 
-    /// Makes a lease hold longer. No revision changes.
-    pub(crate) fn renew(&mut self, id: &RunId, token: &Token, until: Millis) -> bool {
+    /// Makes a lease hold longer that is not over. No revision changes.
+    pub(crate) fn renew(
+        &mut self,
+        id: &RunId,
+        token: &Token,
+        now: Millis,
+        mistake: Option<Mistake>,
+    ) -> bool {
         let Some(number) = self.runs.iter().position(|record| record.run.id == *id) else {
             return false;
         };
         let mut record = Record::clone(&self.runs[number]);
-        if record.run.lease.as_ref().map(|lease| &lease.token) != Some(token) {
+        let over = record.lease.is_none_or(|until| until <= now);
+        let held = record.run.lease.as_ref().map(|lease| &lease.token) == Some(token);
+        if !held || (over && mistake != Some(Mistake::LateRenewal)) {
             return false;
         }
-        record.lease = Some(until);
+        record.lease = Some(now.after(TICK));
         self.runs[number] = Kept::new(record);
         true
     }
@@ -136,7 +144,7 @@ impl Store {
         if let Some(reply) = verdict(commit, &standing, now) {
             return Ok(reply);
         }
-        self.check_right(commit)?;
+        self.check_right(commit, now)?;
         for moved in &commit.runs {
             self.write(moved);
             if mistake == Some(Mistake::SharedOpSlot) {
@@ -199,16 +207,32 @@ impl Store {
         standing
     }
 
-    /// Whoever writes as a worker holds the run; whoever takes a lease away takes one that is over.
-    fn check_right(&self, commit: &Commit) -> Result<(), Broken> {
-        let Committer::Worker { run, token, .. } = &commit.by else {
-            return Ok(());
-        };
-        let held = self.record(run).and_then(|record| record.run.lease.clone());
-        let holder = held.map(|lease| lease.token);
-        must(holder.as_ref() == Some(token), Invariant::OldFence, || {
-            format!("{token:?} saves {run}, which {holder:?} holds")
-        })
+    /// Whoever writes as a worker holds the run. A lease goes by its holder, by the end of the
+    /// run, or by the sweeper once it is over.
+    fn check_right(&self, commit: &Commit, now: Millis) -> Result<(), Broken> {
+        if let Committer::Worker { run, token, .. } = &commit.by {
+            let held = self.record(run).and_then(|record| record.run.lease.clone());
+            let holder = held.map(|lease| lease.token);
+            return must(holder.as_ref() == Some(token), Invariant::OldFence, || {
+                format!("{token:?} saves {run}, which {holder:?} holds")
+            });
+        }
+        for moved in &commit.runs {
+            let run = &moved.run;
+            let until = self.record(&run.id).and_then(|record| record.lease);
+            let over = commit.by == Committer::Sweeper && until.is_some_and(|until| until <= now);
+            must(
+                until.is_none() || over || run.lease.is_some() || !run.status.is_live(),
+                Invariant::LeaseHolds,
+                || {
+                    format!(
+                        "{} is taken at {now:?} from a holder until {until:?}",
+                        run.id
+                    )
+                },
+            )?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, moved: &Moved) {

@@ -21,11 +21,9 @@ use crate::rules::{Call, Mistake, Rules, TICK, idempotent};
 use crate::store::{Leased, append};
 use crate::world::{Action, World};
 
-/// A worker.
+/// A worker. Which of several it is makes no difference.
 #[derive(Clone, Hash, Default)]
 pub(crate) struct Worker {
-    /// How many leases it was given: each has a nonce of its own.
-    leases: u8,
     at: At,
 }
 
@@ -34,7 +32,7 @@ enum At {
     #[default]
     Idle,
     /// The claim's reply was lost; it is repeated with the same nonce until then.
-    Claiming(RunId, Millis),
+    Claiming(RunId, String, Millis),
     Holding(Kept<Hold>),
 }
 
@@ -165,6 +163,10 @@ impl Worker {
         }
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.at, At::Idle)
+    }
+
     pub(crate) fn drop_all(&mut self) {
         self.at = At::Idle;
     }
@@ -172,67 +174,96 @@ impl Worker {
     /// When a worker that repeats its claim gives up.
     pub(crate) fn gives_up_at(&self) -> Option<Millis> {
         match &self.at {
-            At::Claiming(_, until) => Some(*until),
+            At::Claiming(_, _, until) => Some(*until),
             _ => None,
         }
     }
 }
 
 /// Takes a hint and claims its run. The hint is gone before the claim is made.
-pub(crate) fn take(world: &mut World, number: usize, run: &RunId, lost: bool) {
+pub(crate) fn take(
+    world: &mut World,
+    number: usize,
+    run: &RunId,
+    lost: bool,
+    rules: &Rules,
+) -> Result<(), Broken> {
     world.take_hint(run);
-    let leased = claim(world, number, run);
+    let nonce = format!("n{}", world.nonces);
+    let leased = world.store.lease(run, &nonce, TICK, world.now);
     if lost {
+        world.nonces += 1;
         world.budget.replies -= 1;
         let until = world.now.after(TICK);
-        world.workers[number].at = At::Claiming(run.clone(), until);
-    } else {
-        world.workers[number].hold(leased);
+        world.workers[number].at = At::Claiming(run.clone(), nonce, until);
+        return Ok(());
     }
+    if leased.is_some() {
+        world.nonces += 1;
+    }
+    hold(world, number, leased, rules)
 }
 
 /// Claims again with the same nonce, no longer than the first claim could hold.
-pub(crate) fn claim_again(world: &mut World, number: usize) {
-    let At::Claiming(run, until) = world.workers[number].at.clone() else {
-        return;
+pub(crate) fn claim_again(world: &mut World, number: usize, rules: &Rules) -> Result<(), Broken> {
+    let At::Claiming(run, nonce, until) = world.workers[number].at.clone() else {
+        return Ok(());
     };
-    let leased = (world.now < until)
-        .then(|| claim(world, number, &run))
-        .flatten();
-    if leased.is_none() {
-        // Whatever became of it, the nonce is never used again.
-        world.workers[number].leases += 1;
+    let mut leased = None;
+    if world.now < until {
+        leased = world.store.lease(&run, &nonce, TICK, world.now);
     }
-    world.workers[number].hold(leased);
+    hold(world, number, leased, rules)
 }
 
-fn claim(world: &mut World, number: usize, run: &RunId) -> Option<Leased> {
-    let nonce = format!("w{number}.{}", world.workers[number].leases);
-    world.store.lease(run, &nonce, TICK, world.now)
+fn hold(
+    world: &mut World,
+    number: usize,
+    leased: Option<Leased>,
+    rules: &Rules,
+) -> Result<(), Broken> {
+    let hold = leased.map(|Leased { run, transcript }| Hold {
+        token: run.lease.clone().unwrap().token,
+        run,
+        transcript,
+        op: 0,
+        made: 0,
+        intents: BTreeSet::new(),
+        spawned: BTreeSet::new(),
+        running: BTreeSet::new(),
+        doing: Doing::Deciding,
+    });
+    decide_at_once(world, number, hold, rules)
+}
+
+/// Keeps what a worker holds by now. Where there is one thing to decide and nobody sees it, it is
+/// decided with the reply that made it possible.
+fn decide_at_once(
+    world: &mut World,
+    number: usize,
+    hold: Option<Hold>,
+    rules: &Rules,
+) -> Result<(), Broken> {
+    let Some(hold) = hold else {
+        world.workers[number].keep(None);
+        return Ok(());
+    };
+    let deeds = match hold.doing {
+        Doing::Deciding => hold.deeds(rules),
+        _ => Vec::new(),
+    };
+    let chances = world.budget.pauses + world.budget.failures + world.budget.drains;
+    let open = hold.run.next() == Next::Model && chances > 0;
+    let gives_up = matches!(hold.doing, Doing::Deciding) && deeds.is_empty();
+    world.workers[number].keep(Some(hold).filter(|_| !gives_up));
+    match &deeds[..] {
+        [Deed::Make(_)] => Ok(()),
+        [deed] if !open => decide(world, number, deed, rules),
+        _ => Ok(()),
+    }
 }
 
 impl Worker {
-    fn hold(&mut self, leased: Option<Leased>) {
-        self.at = match leased {
-            None => At::Idle,
-            Some(Leased { run, transcript }) => {
-                self.leases += 1;
-                let token = run.lease.clone().unwrap().token;
-                At::Holding(Kept::new(Hold {
-                    run,
-                    transcript,
-                    token,
-                    op: 0,
-                    made: 0,
-                    intents: BTreeSet::new(),
-                    spawned: BTreeSet::new(),
-                    running: BTreeSet::new(),
-                    doing: Doing::Deciding,
-                }))
-            }
-        };
-    }
-
     fn held(&self) -> Hold {
         match &self.at {
             At::Holding(hold) => Hold::clone(hold),
@@ -245,11 +276,12 @@ impl Worker {
     }
 }
 
-pub(crate) fn renew(world: &mut World, number: usize) {
+pub(crate) fn renew(world: &mut World, number: usize, rules: &Rules) {
     world.budget.renewals -= 1;
     let hold = world.workers[number].held();
-    let until = world.now.after(TICK);
-    if !world.store.renew(&hold.run.id, &hold.token, until) {
+    let id = &hold.run.id;
+    let (now, mistake) = (world.now, rules.mistake);
+    if !world.store.renew(id, &hold.token, now, mistake) {
         world.workers[number].keep(None);
     }
 }
@@ -272,8 +304,7 @@ pub(crate) fn decide(
             world.made(&hold.run.id, step);
             hold.spawned.insert(*call);
             hold.running.insert(*call);
-            world.workers[number].keep(Some(hold));
-            return Ok(());
+            return decide_at_once(world, number, Some(hold), rules);
         }
         Deed::Turn(..) => {
             invariants::calling_the_model(&hold)?;
@@ -289,6 +320,7 @@ pub(crate) fn decide(
     }
     hold.op += 1;
     let hold = hold.decided(deed.clone(), world.now, None, rules);
+    // Not at once: a deed that does not apply any more is looked at again in a step of its own.
     world.workers[number].keep(hold);
     Ok(())
 }
@@ -350,8 +382,7 @@ pub(crate) fn go_on(
             }
         }
     };
-    world.workers[number].keep(hold);
-    Ok(())
+    decide_at_once(world, number, hold, rules)
 }
 
 type Decided = (Deed, Millis, Option<(Millis, u64)>);

@@ -10,7 +10,7 @@ use askwell_shared::time::Millis;
 
 use crate::broken::Broken;
 use crate::client::{self, Client, THREAD, start_of};
-use crate::explorer::{Game, Moves};
+use crate::explorer::{Game, Moves, hash};
 use crate::invariants;
 use crate::kept::Kept;
 use crate::rules::{Budget, Rules, TICK};
@@ -30,6 +30,8 @@ pub(crate) struct World {
     /// Hints under way.
     pub(crate) hints: BTreeMap<RunId, u8>,
     pub(crate) workers: Vec<Worker>,
+    /// Nonces used.
+    pub(crate) nonces: u8,
     pub(crate) clients: Vec<Client>,
     pub(crate) sweeper: Sweeper,
     /// What may still happen.
@@ -155,6 +157,7 @@ impl Game for Rules {
             store: Store::default(),
             hints: BTreeMap::new(),
             workers: vec![Worker::default(); self.workers],
+            nonces: 0,
             clients: vec![Client::default(); self.people.len()],
             sweeper: Sweeper::default(),
             budget: self.budget,
@@ -184,7 +187,13 @@ impl Game for Rules {
     fn moves(&self, world: &World) -> Moves<Action> {
         let mut by_itself = Vec::new();
         let mut by_chance = Vec::new();
+        let mut idle = 0;
         for (number, worker) in world.workers.iter().enumerate() {
+            idle += u8::from(worker.is_idle());
+            if worker.is_idle() && idle > 1 {
+                // As good as the one before.
+                continue;
+            }
             worker.moves(number, world, self, &mut by_itself);
             worker.chances(number, world, &mut by_chance);
         }
@@ -196,6 +205,7 @@ impl Game for Rules {
         if by_itself.is_empty() {
             by_itself.extend(world.due().map(Action::Wait));
         }
+        sweeper::chances(world, &mut by_chance);
         if world.budget.ticks > 0 {
             by_chance.push(Action::Tick);
         }
@@ -228,8 +238,10 @@ impl Game for Rules {
                 world.budget.repeats -= 1;
                 world.clients[*number].repeat();
             }
-            Action::Take(number, run, lost) => worker::take(&mut world, *number, run, *lost),
-            Action::ClaimAgain(number) => worker::claim_again(&mut world, *number),
+            Action::Take(number, run, lost) => {
+                worker::take(&mut world, *number, run, *lost, self)?;
+            }
+            Action::ClaimAgain(number) => worker::claim_again(&mut world, *number, self)?,
             Action::Decide(number, deed) => worker::decide(&mut world, *number, deed, self)?,
             Action::GoOn(number, lost) => worker::go_on(&mut world, *number, *lost, self)?,
             Action::Drop(number) => world.workers[*number].drop_all(),
@@ -237,7 +249,7 @@ impl Game for Rules {
                 world.budget.crashes -= 1;
                 world.workers[*number].drop_all();
             }
-            Action::Renew(number) => worker::renew(&mut world, *number),
+            Action::Renew(number) => worker::renew(&mut world, *number, self),
             Action::Sweep(due) => sweeper::sweep(&mut world, due),
             Action::SweepOn => sweeper::go_on(&mut world, self)?,
             Action::LoseHint(run) => {
@@ -250,7 +262,8 @@ impl Game for Rules {
             }
         }
         invariants::between(before, &world)?;
-        invariants::in_state(&world, self)?;
+        invariants::in_state(before, &world, self)?;
+        world.workers.sort_by_cached_key(hash);
         Ok(world)
     }
 

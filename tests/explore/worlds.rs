@@ -34,32 +34,49 @@ pub(crate) fn two_asks() -> Rules {
         crashes: 1,
         gateways: 1,
         repeats: 1,
+        hints: 1,
         ..Budget::default()
     };
     world(script, &people, budget)
 }
 
-/// An ask beside a call that is not idempotent, two answers, and a worker that stands still while
-/// its lease runs out.
+/// Two answers that differ, beside a call, over a lease that is renewed or runs out.
 pub(crate) fn racing_answers() -> Rules {
     let script = |_: &RunId, turn| match turn {
-        1 => &[Call::Question, Call::Pay][..],
+        1 => &[Call::Question, Call::Look][..],
         _ => &[],
     };
     let people = [
         Want::Answer(1, "question 1.1", 1),
         Want::Answer(1, "question 1.1", 1),
-        Want::Approve(1, "pay 1.1", 1),
     ];
     let budget = Budget {
-        ticks: 2,
+        ticks: 1,
         renewals: 1,
         ..Budget::default()
     };
     world(script, &people, budget)
 }
 
-fn thread(on_message: OnMessage) -> Rules {
+/// A worker that stands still in a call that is not idempotent while its lease runs out, and
+/// goes on later.
+pub(crate) fn standing_still() -> Rules {
+    let script = |_: &RunId, turn| match turn {
+        1 => &[Call::Question, Call::Pay][..],
+        _ => &[],
+    };
+    let people = [
+        Want::Answer(1, "question 1.1", 1),
+        Want::Approve(1, "pay 1.1", 1),
+    ];
+    let budget = Budget {
+        ticks: 1,
+        ..Budget::default()
+    };
+    world(script, &people, budget)
+}
+
+fn thread(on_message: OnMessage, cancelled: u8) -> Rules {
     let script = |run: &RunId, turn| {
         if *run == run_id(1) && turn == 1 {
             &[Call::Question][..]
@@ -69,12 +86,11 @@ fn thread(on_message: OnMessage) -> Rules {
     };
     let people = [
         Want::Answer(1, "question 1.1", 1),
-        Want::Cancel(1),
+        Want::Cancel(cancelled),
         Want::Start,
     ];
     let budget = Budget {
         hints: 1,
-        gateways: 1,
         ..Budget::default()
     };
     Rules {
@@ -87,12 +103,28 @@ fn thread(on_message: OnMessage) -> Rules {
 
 /// A thread of two runs whose head waits and is answered, cancelled or superseded.
 pub(crate) fn superseded_thread() -> Rules {
-    thread(OnMessage::Supersede)
+    thread(OnMessage::Supersede, 1)
 }
 
-/// The same, where a start queues.
+/// A thread in which a start queues and the next run may be cancelled before its turn comes.
 pub(crate) fn queueing_thread() -> Rules {
-    thread(OnMessage::Queue)
+    thread(OnMessage::Queue, 2)
+}
+
+/// Runs that end at once, while replies are lost, hints are doubled and leases run out.
+pub(crate) fn ends_of_unknown_outcome() -> Rules {
+    let budget = Budget {
+        replies: 1,
+        gateways: 1,
+        doubles: 1,
+        ticks: 1,
+        ..Budget::default()
+    };
+    Rules {
+        runs: 2,
+        threaded: true,
+        ..world(|_, _| &[], &[Want::Start], budget)
+    }
 }
 
 /// Workers' replies are lost while an ask is settled.
@@ -104,7 +136,7 @@ pub(crate) fn unknown_outcome() -> Rules {
     let people = [Want::Answer(1, "question 1.1", 1), Want::Cancel(1)];
     let budget = Budget {
         replies: 2,
-        ticks: 1,
+        crashes: 1,
         doubles: 1,
         ..Budget::default()
     };
@@ -123,9 +155,7 @@ pub(crate) fn deadline() -> Rules {
     ];
     let budget = Budget {
         ticks: 2,
-        pauses: 1,
         replies: 1,
-        drains: 1,
         ..Budget::default()
     };
     Rules {
@@ -192,6 +222,23 @@ pub(crate) fn approval() -> Rules {
     let budget = Budget {
         crashes: 1,
         replies: 1,
+        ..Budget::default()
+    };
+    world(script, &people, budget)
+}
+
+/// A model that is away for a while, and a worker that drains, beside an answer.
+pub(crate) fn given_back() -> Rules {
+    let script = |_: &RunId, turn| match turn {
+        1 => &[Call::Question, Call::Look][..],
+        _ => &[],
+    };
+    let people = [Want::Answer(1, "question 1.1", 1)];
+    let budget = Budget {
+        pauses: 1,
+        drains: 1,
+        stalls: 1,
+        ticks: 1,
         ..Budget::default()
     };
     world(script, &people, budget)
