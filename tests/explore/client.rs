@@ -91,7 +91,10 @@ impl Want {
             _ => {
                 let (step, repeat) = self.ask().unwrap();
                 let asked = |ask: &&askwell_shared::ask::Ask| ask.step == step;
-                run.asks.iter().filter(asked).any(|ask| ask.repeat == repeat)
+                run.asks
+                    .iter()
+                    .filter(asked)
+                    .any(|ask| ask.repeat == repeat)
             }
         }
     }
@@ -354,7 +357,12 @@ impl Reading {
                     let moved = Run::start(start, true, 0, now);
                     return Ok(Some(Commit::of(by, Clock::Any, moved)));
                 }
-                let new = || Thread::new(Run::start(start.clone(), true, 0, now).run.owner(), THREAD.to_owned());
+                let new = || {
+                    Thread::new(
+                        Run::start(start.clone(), true, 0, now).run.owner(),
+                        THREAD.to_owned(),
+                    )
+                };
                 let thread = self.thread.as_deref().cloned().unwrap_or_else(new);
                 let (head, second) = (self.run.as_deref(), self.second.as_deref());
                 let moved = thread.start(start, rules.on_message, head, second, now);

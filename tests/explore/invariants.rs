@@ -105,7 +105,10 @@ fn indexes(record: &Record) -> Result<(), Broken> {
         && (run.status != Status::Waiting || (run.head && open > 0 && !to_do(run)))
         && (record.ready.is_none() || to_do(run) || open == 0);
     must(agree, Invariant::Indexes, || {
-        format!("{:?}, lease {:?}, ready {:?}", **run, record.lease, record.ready)
+        format!(
+            "{:?}, lease {:?}, ready {:?}",
+            **run, record.lease, record.ready
+        )
     })
 }
 
@@ -140,7 +143,11 @@ fn turned_away(record: &Record, world: &World) -> Result<(), Broken> {
     let clients = world.clients.iter().enumerate();
     for (number, _) in clients.filter(|(_, client)| client.too_late) {
         let (cmd, answer) = (command_of(number), answer_of(number));
-        let settled = record.run.asks.iter().filter_map(|ask| ask.settled.as_ref());
+        let settled = record
+            .run
+            .asks
+            .iter()
+            .filter_map(|ask| ask.settled.as_ref());
         let unused = settled
             .into_iter()
             .all(|settled| settled.cmd.as_ref() != Some(&cmd));
@@ -199,7 +206,9 @@ fn results(run: &Run, transcript: &Transcript) -> Result<(), Broken> {
         let Some(settled) = settled.filter(|settled| settled.outcome == Outcome::Answered) else {
             continue;
         };
-        let read = transcript.result(&ask.step).and_then(|entry| entry.result.as_deref());
+        let read = transcript
+            .result(&ask.step)
+            .and_then(|entry| entry.result.as_deref());
         let given = settled.data.as_ref().and_then(|data| data.as_str());
         must(read == given, Invariant::AnswerUsed, || {
             format!("{}: {given:?}, but {read:?}", ask.step)

@@ -104,35 +104,63 @@ fn finds_that_a_settlement_queues_a_held_run() {
 
 #[test]
 fn finds_that_tokens_are_not_compared() {
-    finds(worlds::racing_answers(), Mistake::NoTokenCheck, Invariant::OldFence);
+    finds(
+        worlds::racing_answers(),
+        Mistake::NoTokenCheck,
+        Invariant::OldFence,
+    );
 }
 
 #[test]
 fn finds_two_runs_of_a_thread_at_work() {
-    finds(worlds::queueing_thread(), Mistake::TwoHeads, Invariant::OneHead);
+    finds(
+        worlds::queueing_thread(),
+        Mistake::TwoHeads,
+        Invariant::OneHead,
+    );
 }
 
 #[test]
 fn finds_that_others_overwrite_the_op_slot() {
-    finds(worlds::unknown_outcome(), Mistake::SharedOpSlot, Invariant::SameOp);
+    finds(
+        worlds::unknown_outcome(),
+        Mistake::SharedOpSlot,
+        Invariant::SameOp,
+    );
 }
 
 #[test]
 fn finds_that_a_settled_ask_is_settled_again() {
-    finds(worlds::racing_answers(), Mistake::NoOpenCheck, Invariant::SettledOnce);
+    finds(
+        worlds::racing_answers(),
+        Mistake::NoOpenCheck,
+        Invariant::SettledOnce,
+    );
 }
 
 #[test]
 fn finds_that_nobody_hints_again() {
-    finds(worlds::queueing_thread(), Mistake::NoHintAgain, Invariant::NoDeadEnd);
+    finds(
+        worlds::queueing_thread(),
+        Mistake::NoHintAgain,
+        Invariant::NoDeadEnd,
+    );
 }
 
 #[test]
 fn finds_that_commands_are_not_kept() {
-    finds(worlds::two_asks(), Mistake::CommandsIgnored, Invariant::SameReply);
+    finds(
+        worlds::two_asks(),
+        Mistake::CommandsIgnored,
+        Invariant::SameReply,
+    );
 }
 
 #[test]
 fn finds_that_a_call_is_made_again_without_asking() {
-    finds(worlds::racing_answers(), Mistake::NoRedo, Invariant::CallOnce);
+    finds(
+        worlds::racing_answers(),
+        Mistake::NoRedo,
+        Invariant::CallOnce,
+    );
 }

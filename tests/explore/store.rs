@@ -206,11 +206,9 @@ impl Store {
         };
         let held = self.record(run).and_then(|record| record.run.lease.clone());
         let holder = held.map(|lease| lease.token);
-        must(
-            holder.as_ref() == Some(token),
-            Invariant::OldFence,
-            || format!("{token:?} saves {run}, which {holder:?} holds"),
-        )
+        must(holder.as_ref() == Some(token), Invariant::OldFence, || {
+            format!("{token:?} saves {run}, which {holder:?} holds")
+        })
     }
 
     fn write(&mut self, moved: &Moved) {

@@ -93,7 +93,13 @@ pub(crate) enum Deed {
 
 impl Worker {
     /// What it can do by itself.
-    pub(crate) fn moves(&self, number: usize, world: &World, rules: &Rules, into: &mut Vec<Action>) {
+    pub(crate) fn moves(
+        &self,
+        number: usize,
+        world: &World,
+        rules: &Rules,
+        into: &mut Vec<Action>,
+    ) {
         match &self.at {
             At::Idle => {
                 let hinted = world.hints.keys().cloned();
@@ -389,8 +395,7 @@ fn commit_deed(
             match deed {
                 Deed::Turn(..) => {
                     let calls = hold.run.calls.iter().enumerate();
-                    let started =
-                        |call: &CallState| matches!(call, CallState::Started { .. });
+                    let started = |call: &CallState| matches!(call, CallState::Started { .. });
                     hold.intents = calls
                         .filter(|(_, call)| started(&call.state))
                         .map(|(number, _)| number)
@@ -483,7 +488,11 @@ impl Hold {
         let mut unmade = self.intents.iter().filter(started);
         match unmade.find(|number| !self.spawned.contains(number)) {
             Some(number) => vec![Deed::Make(*number)],
-            None => self.running.iter().map(|number| Deed::End(*number)).collect(),
+            None => self
+                .running
+                .iter()
+                .map(|number| Deed::End(*number))
+                .collect(),
         }
     }
 

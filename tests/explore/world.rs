@@ -135,7 +135,10 @@ impl World {
             deadlines.chain(record.lease).chain(record.ready)
         });
         let of_workers = self.workers.iter().filter_map(Worker::gives_up_at);
-        let due = of_runs.chain(of_workers).filter(|at| *at > self.now).min()?;
+        let due = of_runs
+            .chain(of_workers)
+            .filter(|at| *at > self.now)
+            .min()?;
         let tick = i64::try_from(TICK.as_millis()).unwrap();
         // The clock of these worlds stands on whole ticks.
         Some(Millis((due.0 + tick - 1) / tick * tick))

@@ -101,10 +101,7 @@ pub(crate) fn unknown_outcome() -> Rules {
         1 => &[Call::Question, Call::Look][..],
         _ => &[],
     };
-    let people = [
-        Want::Answer(1, "question 1.1", 1),
-        Want::Cancel(1),
-    ];
+    let people = [Want::Answer(1, "question 1.1", 1), Want::Cancel(1)];
     let budget = Budget {
         replies: 2,
         ticks: 1,
@@ -146,10 +143,7 @@ pub(crate) fn retried() -> Rules {
             &[]
         }
     };
-    let people = [
-        Want::Retry(1),
-        Want::Answer(1, "question 1.1", 1),
-    ];
+    let people = [Want::Retry(1), Want::Answer(1, "question 1.1", 1)];
     let budget = Budget {
         failures: 1,
         crashes: 1,

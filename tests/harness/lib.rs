@@ -5,11 +5,14 @@
 //! - [`servers`]: private Redis and RabbitMQ, which can be killed, frozen and started again.
 //! - [`proxy`]: a connection that can be cut, slowed down or made half-open.
 //! - [`world`]: models that stream and tools that act, with a ledger of all that came.
+//! - [`askwell`]: a running `askwell`; [`client`]: tokens, HTTP and sockets to speak to it.
 //! - [`contract`]: what the ports promise, as one suite for every backend.
 //!
 //! Nothing here uses a server or a port that it did not open itself, and nothing is skipped: a test
 //! whose server or program is missing fails and says what to install or build.
 
+pub mod askwell;
+pub mod client;
 #[path = "../contract/suite.rs"]
 pub mod contract;
 pub mod ports;
