@@ -10,6 +10,7 @@ use std::time::Duration;
 use askwell_shared::id::Owner;
 use askwell_shared::ports::{Heard, Incoming, Ports, Store};
 use futures_util::StreamExt as _;
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -69,27 +70,36 @@ impl Hub {
         self.owners().values().map(Vec::len).sum()
     }
 
-    /// Passes on what the feed tells and compares heads, until `stop`.
-    pub async fn run(&self, ports: &Ports, mut feed: Incoming<Heard>, stop: CancellationToken) {
+    /// Passes on what the feed tells and compares heads, until `stop`. Neither waits for the
+    /// other: a store that is slow to tell the heads holds up no news.
+    pub async fn run(&self, ports: &Ports, feed: Incoming<Heard>, stop: CancellationToken) {
+        let missed = Notify::new();
+        let both = async { tokio::join!(self.follow(feed, &missed), self.watch(ports, &missed)) };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = both => {}
+        }
+    }
+
+    /// Passes on what the feed tells. Once it has ended, comparing is what is left.
+    async fn follow(&self, mut feed: Incoming<Heard>, missed: &Notify) {
+        while let Some(heard) = feed.next().await {
+            if self.hear(&heard) {
+                missed.notify_one();
+            }
+        }
+        tracing::error!("the feed has ended");
+    }
+
+    async fn watch(&self, ports: &Ports, missed: &Notify) {
         let mut compare = interval(COMPARE);
         compare.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
-                heard = feed.next() => match heard {
-                    Some(heard) => {
-                        if self.hear(&heard) {
-                            self.compare(&*ports.store).await;
-                        }
-                    }
-                    None => {
-                        // Without a feed the comparison below is what is left.
-                        stop.cancelled().await;
-                        return;
-                    }
-                },
-                _ = compare.tick() => self.compare(&*ports.store).await,
+                _ = compare.tick() => {}
+                () = missed.notified() => {}
             }
+            self.compare(&*ports.store).await;
         }
     }
 

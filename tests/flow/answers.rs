@@ -29,7 +29,7 @@ async fn waits(on: &System, run: &str) {
     assert_eq!(on.world.requests("m").len(), 1);
 }
 
-async fn told(on: &System) -> String {
+fn told(on: &System) -> String {
     results(&on.world.requests("m")[1])[0].1.clone()
 }
 
@@ -77,7 +77,7 @@ pub async fn a_misfit_leaves_the_ask_waiting(on: &mut System) {
     let right = ada.approve(&run, "question 1.1", json!("M")).await.unwrap();
     assert_eq!(right.status, 200, "{}", right.text);
     ada.status(&run, "succeeded").await.unwrap();
-    assert_eq!(told(on).await, "M");
+    assert_eq!(told(on), "M");
     let late = ada.approve(&run, "question 1.1", json!("L")).await.unwrap();
     assert_eq!((late.status, late.code()), (409, "T0003"));
     assert_eq!(late.body["settled"]["outcome"], "answered");
@@ -160,7 +160,7 @@ pub async fn several_questions_and_drafts(on: &mut System) {
         .unwrap();
     assert_eq!(last["outcome"], "answered");
     on.api("ada").status(&run, "succeeded").await.unwrap();
-    let read: Value = serde_json::from_str(&told(on).await).unwrap();
+    let read: Value = serde_json::from_str(&told(on)).unwrap();
     assert_eq!(
         read,
         json!({"answers": [
@@ -217,7 +217,7 @@ pub async fn a_shape_is_checked_at_the_door(on: &mut System) {
         .unwrap();
     assert_eq!(right.status, 200);
     ada.status(&run, "succeeded").await.unwrap();
-    assert_eq!(told(on).await, r#"{"count":5.0,"mail":"a@example.org"}"#);
+    assert_eq!(told(on), r#"{"count":5.0,"mail":"a@example.org"}"#);
 }
 
 /// Shapes that reach out, never end or blow up: nobody is asked, the model is told, the gateway
@@ -323,7 +323,7 @@ pub async fn numbers_keep_their_digits(on: &mut System) {
     let reply = ada.post_text(&path, &body, None).await.unwrap();
     assert_eq!(reply.status, 200, "{}", reply.text);
     ada.status(&run, "succeeded").await.unwrap();
-    assert_eq!(told(on).await, digits);
+    assert_eq!(told(on), digits);
     let whole = ada.get(&format!("/v1/runs/{run}")).await.unwrap();
     assert!(whole.text.contains(&format!("\"data\":{digits}")));
 }

@@ -9,7 +9,7 @@ use crate::world::{Answer, World};
 
 const REFUSED: &str = "The person refused this.";
 
-async fn told(on: &System, request: usize) -> Vec<String> {
+fn told(on: &System, request: usize) -> Vec<String> {
     let requests = on.world.requests("m");
     let results = results(&requests[request]);
     results.into_iter().map(|(_, text)| text).collect()
@@ -31,14 +31,14 @@ pub async fn refusal_and_expiry_read_the_same_and_are_kept_apart(on: &mut System
     let refused = ada.status(&run, "succeeded").await.unwrap();
     assert_eq!(refused["asks"][0]["outcome"], "refused");
     assert_eq!(refused["asks"][0]["by"]["sub"], "ada");
-    assert_eq!(told(on, 1).await, [REFUSED]);
+    assert_eq!(told(on, 1), [REFUSED]);
 
     on.world.say("m", [size(), Answer::text("Then not.")]);
     let run = ada.start("brief", "go").await.unwrap();
     let expired = ada.status(&run, "succeeded").await.unwrap();
     assert_eq!(expired["asks"][0]["outcome"], "expired");
     assert_eq!(expired["asks"][0]["by"], Value::Null);
-    assert_eq!(told(on, 3).await, [REFUSED]);
+    assert_eq!(told(on, 3), [REFUSED]);
     for outcome in ["refused", "expired"] {
         socket
             .frame(outcome, |frame| {
@@ -82,7 +82,7 @@ pub async fn an_expiry_is_told_where_the_agent_wants_it(on: &mut System) {
     on.world.say("m", [size(), Answer::text("Then not.")]);
     let run = ada.start("told", "go").await.unwrap();
     ada.status(&run, "succeeded").await.unwrap();
-    assert_eq!(told(on, 1).await, ["Nobody answered in time."]);
+    assert_eq!(told(on, 1), ["Nobody answered in time."]);
 }
 
 async fn cancel(api: &Api, run: &str) {
@@ -180,7 +180,7 @@ pub async fn limits_ask_nobody_in_vain(on: &mut System) {
         "nobody was asked in vain"
     );
     assert_eq!(
-        told(on, 1).await,
+        told(on, 1),
         ["M", "No more questions may be asked in this run."]
     );
     // Still over: the same reason again.
@@ -224,7 +224,7 @@ pub async fn a_failed_run_is_retried(on: &mut System) {
         reply.text
     );
     ada.status(&run, "succeeded").await.unwrap();
-    assert_eq!(told(on, 2).await, ["send done", "M"]);
+    assert_eq!(told(on, 2), ["send done", "M"]);
     assert_eq!(
         on.world.effects().len(),
         1,

@@ -312,9 +312,8 @@ impl Client {
                 tokio::select! {
                     message = queue.recv() => {
                         let Some(message) = message else { return };
-                        if sink.send(message).await.is_err() {
-                            continue;
-                        }
+                        // A socket that is over takes nothing; its end is noted below.
+                        let _ = sink.send(message).await;
                     }
                     message = source.next() => match message {
                         Some(Ok(Message::Text(text))) => {
