@@ -1,15 +1,17 @@
 //! What must hold between two states, in each state, and where nothing more happens (SPEC 5).
 
+use std::collections::VecDeque;
+
 use askwell_shared::ask::{Kind, Outcome};
 use askwell_shared::run::{CallState, Run, Status};
 use askwell_shared::transcript::{CallEnd, Message, Transcript};
 
 use crate::broken::{Broken, Invariant, must};
 use crate::client::{answer_of, command_of};
+use crate::hold::Hold;
 use crate::kept::Kept;
 use crate::rules::{Rules, Want, idempotent, run_id};
 use crate::store::Record;
-use crate::worker::Hold;
 use crate::world::World;
 
 /// What no step may do.
@@ -131,11 +133,11 @@ fn indexes(record: &Record) -> Result<(), Broken> {
 /// What was said to be accepted stands in the journal, and nothing else at its step.
 fn answers_used(record: &Record, world: &World, rules: &Rules) -> Result<(), Broken> {
     for (number, client) in world.clients.iter().enumerate() {
-        let (run, step, repeat) = match rules.people[number] {
-            Want::Answer(run, step, repeat)
-            | Want::Approve(run, step, repeat)
-            | Want::Refuse(run, step, repeat) => (run, step, repeat),
-            _ => continue,
+        let (Want::Answer(run, step, repeat)
+        | Want::Approve(run, step, repeat)
+        | Want::Refuse(run, step, repeat)) = rules.people[number]
+        else {
+            continue;
         };
         if client.ok.is_none() || run_id(run) != record.run.id {
             continue;
@@ -278,7 +280,7 @@ pub(crate) fn at_the_end(world: &World) -> Result<(), Broken> {
     }
     let queue = world.store.thread.as_ref().map(|thread| &thread.queue);
     must(
-        queue.is_none_or(|queue| queue.is_empty()),
+        queue.is_none_or(VecDeque::is_empty),
         Invariant::NoDeadEnd,
         || format!("{queue:?} are left in the thread"),
     )

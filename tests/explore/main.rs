@@ -2,11 +2,15 @@
 //! `Run::claim`, `Run::indexes`, `Thread` and order of checks of a commit, between two workers, two
 //! gateways and a sweeper that crash, stand still, and lose replies and hints.
 
+#![allow(clippy::unwrap_used, reason = "all of this target is a test")]
+
 mod broken;
 mod client;
 mod explorer;
+mod hold;
 mod invariants;
 mod kept;
+mod reading;
 mod rules;
 mod store;
 mod sweeper;

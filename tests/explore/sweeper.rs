@@ -6,9 +6,9 @@ use askwell_shared::run::{Claim, Event, Run, Status};
 use askwell_shared::time::Millis;
 
 use crate::broken::Broken;
+use crate::hold::Ending;
 use crate::kept::Kept;
 use crate::rules::{Mistake, Rules};
-use crate::worker::Ending;
 use crate::world::{Action, World};
 
 /// The sweeper.

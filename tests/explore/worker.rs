@@ -3,21 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use askwell_shared::ask::Kind;
 use askwell_shared::id::RunId;
-use askwell_shared::ports::{Clock, Commit, Committed, Committer, Committing};
-use askwell_shared::run::{
-    CallState, Event, Late, Next, Plan, Run, SavedCall, SavedTurn, Status, Token,
-};
-use askwell_shared::thread::Thread;
+use askwell_shared::ports::{Clock, Commit, Committed, Committing};
+use askwell_shared::run::{CallState, Next};
 use askwell_shared::time::Millis;
-use askwell_shared::transcript::{Transcript, Usage};
-use serde_json::json;
+use askwell_shared::transcript::Transcript;
 
 use crate::broken::{Broken, Invariant, must};
+use crate::hold::{Deed, Doing, Hold};
 use crate::invariants;
 use crate::kept::Kept;
-use crate::rules::{Call, Mistake, Rules, TICK, idempotent};
+use crate::rules::{Mistake, Rules, TICK};
 use crate::store::{Leased, append};
 use crate::world::{Action, World};
 
@@ -34,59 +30,6 @@ enum At {
     /// The claim's reply was lost; it is repeated with the same nonce until then.
     Claiming(RunId, String, Millis),
     Holding(Kept<Hold>),
-}
-
-/// A run that a worker holds, or believes it holds.
-#[derive(Clone, Hash)]
-pub(crate) struct Hold {
-    pub(crate) run: Kept<Run>,
-    pub(crate) transcript: Kept<Transcript>,
-    pub(crate) token: Token,
-    op: u64,
-    /// Model calls made under this lease.
-    made: u8,
-    intents: BTreeSet<usize>,
-    spawned: BTreeSet<usize>,
-    running: BTreeSet<usize>,
-    doing: Doing,
-}
-
-#[derive(Clone, Hash)]
-enum Doing {
-    /// Looks what comes next.
-    Deciding,
-    /// Has decided at this time; `Some`: the op was carried out, but its reply was lost.
-    Decided(Deed, Millis, Option<(Millis, u64)>),
-    /// As before, and has read the thread of the run that ends.
-    Gathered(Deed, Millis, Option<(Millis, u64)>, Ending),
-    /// Reads the run again.
-    Reading(Deed),
-    /// Reads its conversation again.
-    ReadingOn(Deed),
-}
-
-/// A thread, and the run that comes next in it.
-pub(crate) type Ending = (Kept<Thread>, Option<Kept<Run>>);
-
-/// What a worker decides to do.
-#[derive(Debug, Clone, Hash)]
-pub(crate) enum Deed {
-    /// Calls the model and saves this turn; the text is unique to the model call.
-    Turn(u32, String),
-    /// Gives the run back until then, since the model is away.
-    Pause(Millis),
-    /// Fails the run, since the model will never do.
-    Fail,
-    /// Journals intents.
-    Start(Vec<usize>),
-    /// Asks about calls of unknown outcome; the text makes the new asks' ids unique.
-    Redo(Vec<usize>, String),
-    /// Makes a call. No commit.
-    Make(usize),
-    /// Saves a result.
-    End(usize),
-    /// Gives the run back.
-    Release,
 }
 
 impl Worker {
@@ -369,16 +312,13 @@ pub(crate) fn go_on(
         }
         Doing::Gathered(deed, at, written, (thread, second)) => {
             let moved = hold.run.apply(hold.event(&deed, rules), at).unwrap();
-            match thread.end(moved, second.as_deref(), at) {
-                Ok(moved) => {
-                    let commit = Commit::of_thread(hold.by(), Clock::Any, moved);
-                    commit_deed(world, hold, (deed, at, written), &commit, lost, rules)?
-                }
+            if let Ok(moved) = thread.end(moved, second.as_deref(), at) {
+                let commit = Commit::of_thread(hold.by(), Clock::Any, moved);
+                commit_deed(world, hold, (deed, at, written), &commit, lost, rules)?
+            } else {
                 // As a conflict: another thread than this was read.
-                Err(_) => {
-                    hold.doing = Doing::Reading(deed);
-                    Some(hold)
-                }
+                hold.doing = Doing::Reading(deed);
+                Some(hold)
             }
         }
     };
@@ -444,145 +384,4 @@ fn commit_deed(
         }
         Committing::Lost | Committing::Known(_) | Committing::Untimely(_) => None,
     })
-}
-
-impl Hold {
-    fn by(&self) -> Committer {
-        Committer::Worker {
-            run: self.run.id.clone(),
-            token: self.token.clone(),
-            op: self.op,
-        }
-    }
-
-    /// Takes up a deed where the run still allows it, looks again where it does not now, and
-    /// drops the run where it never will.
-    fn decided(
-        mut self,
-        deed: Deed,
-        at: Millis,
-        written: Option<(Millis, u64)>,
-        rules: &Rules,
-    ) -> Option<Hold> {
-        match self.run.apply(self.event(&deed, rules), at) {
-            Ok(_) => self.doing = Doing::Decided(deed, at, written),
-            Err(Late::NotNow) => {
-                self.spawned.clear();
-                self.running.clear();
-                self.doing = Doing::Deciding;
-            }
-            Err(_) => return None,
-        }
-        Some(self)
-    }
-
-    fn deeds(&self, rules: &Rules) -> Vec<Deed> {
-        match self.run.next() {
-            Next::Model => {
-                let text = format!("m{}.{}", self.token.nonce, self.made);
-                vec![Deed::Turn(self.run.turn + 1, text)]
-            }
-            Next::Plan => unreachable!("no world has a limit"),
-            Next::Calls => self.calls(rules),
-            Next::Nothing if self.run.status == Status::Running => vec![Deed::Release],
-            Next::Nothing => Vec::new(),
-        }
-    }
-
-    fn calls(&self, rules: &Rules) -> Vec<Deed> {
-        let mut start = Vec::new();
-        let mut redo = Vec::new();
-        for (number, call) in self.run.calls.iter().enumerate() {
-            let known = self.intents.contains(&number) || self.spawned.contains(&number);
-            match call.state {
-                CallState::Ready => start.push(number),
-                CallState::Started { .. } if known => {}
-                CallState::Started { .. }
-                    if idempotent(&call.tool) || rules.mistake == Some(Mistake::NoRedo) =>
-                {
-                    start.push(number);
-                }
-                CallState::Started { .. } => redo.push(number),
-                _ => {}
-            }
-        }
-        if !redo.is_empty() {
-            return vec![Deed::Redo(redo, format!("r{}", self.token.nonce))];
-        }
-        if !start.is_empty() {
-            return vec![Deed::Start(start)];
-        }
-        let started = |number: &&usize| {
-            let call = self.run.calls.get(**number);
-            call.is_some_and(|call| matches!(call.state, CallState::Started { .. }))
-        };
-        let mut unmade = self.intents.iter().filter(started);
-        match unmade.find(|number| !self.spawned.contains(number)) {
-            Some(number) => vec![Deed::Make(*number)],
-            None => self
-                .running
-                .iter()
-                .map(|number| Deed::End(*number))
-                .collect(),
-        }
-    }
-
-    fn event(&self, deed: &Deed, rules: &Rules) -> Event {
-        let limits = rules.limits();
-        match deed {
-            Deed::Turn(turn, text) => Event::TurnSaved(SavedTurn {
-                text: text.clone(),
-                calls: self.turn(*turn, text, rules),
-                raw: None,
-                usage: Usage::default(),
-                limits,
-            }),
-            Deed::Pause(until) => Event::Postponed {
-                until: *until,
-                tries: self.run.tries + 1,
-            },
-            Deed::Fail => Event::Failed {
-                reason: "model: 400".to_owned(),
-            },
-            Deed::Start(calls) => Event::CallsStarted(calls.clone()),
-            Deed::Redo(calls, id) => Event::RedoAsked {
-                calls: calls
-                    .iter()
-                    .map(|number| (*number, format!("{id}.{number}")))
-                    .collect(),
-                wait: limits.ask,
-            },
-            Deed::Make(_) => unreachable!("a call is made without a commit"),
-            Deed::End(call) => Event::CallEnded {
-                call: *call,
-                text: "done".to_owned(),
-                failed: false,
-            },
-            Deed::Release => Event::Released,
-        }
-    }
-
-    fn turn(&self, turn: u32, text: &str, rules: &Rules) -> Vec<SavedCall> {
-        let calls = (rules.script)(&self.run.id, turn);
-        let saved = calls.iter().enumerate().map(|(number, call)| {
-            let ask = |kind| Plan::Ask {
-                kind,
-                id: format!("{text}.{number}"),
-                input: json!({"question": "?"}),
-                questions: 1,
-                editable: None,
-            };
-            SavedCall {
-                call: format!("c{number}"),
-                tool: call.tool().to_owned(),
-                input: json!({}),
-                plan: match call {
-                    Call::Question => ask(Kind::Question),
-                    Call::Send => ask(Kind::Approval),
-                    Call::Look | Call::Pay => Plan::Call,
-                },
-            }
-        });
-        saved.collect()
-    }
 }

@@ -9,14 +9,16 @@ use askwell_shared::thread::Thread;
 use askwell_shared::time::Millis;
 
 use crate::broken::Broken;
-use crate::client::{self, Client, THREAD, start_of};
+use crate::client::{self, Client};
 use crate::explorer::{Game, Moves, hash};
+use crate::hold::{Deed, Ending};
 use crate::invariants;
 use crate::kept::Kept;
+use crate::reading::{THREAD, start_of};
 use crate::rules::{Budget, Rules, TICK};
 use crate::store::Store;
 use crate::sweeper::{self, Due, Sweeper};
-use crate::worker::{self, Deed, Ending, Worker};
+use crate::worker::{self, Worker};
 
 /// More hints of a run than this are as good as this many.
 const MOST_HINTS: u8 = 2;

@@ -70,7 +70,7 @@ pub(crate) fn standing_still() -> Rules {
         Want::Approve(1, "pay 1.1", 1),
     ];
     let budget = Budget {
-        ticks: 1,
+        ticks: 2,
         ..Budget::default()
     };
     world(script, &people, budget)
@@ -111,12 +111,10 @@ pub(crate) fn queueing_thread() -> Rules {
     thread(OnMessage::Queue, 2)
 }
 
-/// Runs that end at once, while replies are lost, hints are doubled and leases run out.
+/// Runs that end at once, while replies are lost and leases run out.
 pub(crate) fn ends_of_unknown_outcome() -> Rules {
     let budget = Budget {
         replies: 1,
-        gateways: 1,
-        doubles: 1,
         ticks: 1,
         ..Budget::default()
     };
