@@ -33,6 +33,9 @@ fn offer(protocols: &[&str]) -> Offer {
     }
 }
 
+/// What is offered, and the protocol or the status that comes back.
+type Row = (&'static str, Offer, Result<Option<&'static str>, u16>);
+
 #[tokio::test]
 async fn handshakes() {
     let askwell = askwell().await;
@@ -55,7 +58,7 @@ async fn handshakes() {
     in_query.query = format!("?token={good}");
     let foreign = with(offer(&["askwell.v1"]), "origin", "https://evil.example");
     let own = with(offer(&["askwell.v1"]), "origin", &askwell.base());
-    let rows: Vec<(&str, Offer, Result<Option<&str>, u16>)> = vec![
+    let rows: Vec<Row> = vec![
         ("with a token", offer(&[&one_line]), Ok(Some("askwell.v1"))),
         (
             "token first",
