@@ -1,32 +1,25 @@
 //! `askwell`: the whole system in one process on the embedded store, or a gateway before workers
 //! of their own (SPEC 8). Configuration, ports, serve.
 
-use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use std::process::{self, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use askwell_gateway::auth::{self, Auth};
 use askwell_gateway::door::Door;
 use askwell_gateway::{DRAIN, Setup, serve, token};
 use askwell_shared::backends::{self, Choice};
-use askwell_shared::config::{self, Args, Config, LogFormat, LogSettings, Mode, WorkerSettings};
+use askwell_shared::config::{self, Args, Config, Mode, WorkerSettings};
 use askwell_shared::config::{agents_file, duration};
 use askwell_shared::ports::Ports;
+use askwell_shared::program::{Failure, failed, misconfigured, start_log, stop_on_signal};
 use clap::{Parser, Subcommand};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
-
-/// What a failed start is worth: 2 for a bad configuration, 1 for a failure.
-struct Failure {
-    exit: u8,
-    line: String,
-}
 
 /// Lets an agent ask a person, and goes on with the answer.
 #[derive(Parser)]
@@ -207,55 +200,4 @@ fn print_token(args: &Args, sub: &str, roles: &[String], ttl: &str) -> Result<()
         .map_err(|rule| misconfigured(format!("--sub and --role: {rule}")))?;
     println!("{token}");
     Ok(())
-}
-
-fn start_log(settings: &LogSettings) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&settings.filter).map_err(|_| {
-        misconfigured("ASKWELL_LOG (--log): must be directives such as info or askwell=debug")
-    })?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr);
-    match settings.format {
-        LogFormat::Text => lines.with_ansi(false).init(),
-        LogFormat::Json => lines.json().init(),
-    }
-    Ok(())
-}
-
-/// The first SIGTERM or ctrl-C drains, the second ends the process at once.
-fn stop_on_signal(stop: CancellationToken) -> io::Result<()> {
-    #[cfg(unix)]
-    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::spawn(async move {
-        for _ in 0..2 {
-            #[cfg(unix)]
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminated.recv() => {}
-            }
-            #[cfg(not(unix))]
-            let _ = tokio::signal::ctrl_c().await;
-            if stop.is_cancelled() {
-                process::exit(1);
-            }
-            tracing::info!("draining");
-            stop.cancel();
-        }
-    });
-    Ok(())
-}
-
-fn misconfigured(line: impl Display) -> Failure {
-    Failure {
-        exit: 2,
-        line: line.to_string(),
-    }
-}
-
-fn failed(line: impl Display) -> Failure {
-    Failure {
-        exit: 1,
-        line: line.to_string(),
-    }
 }

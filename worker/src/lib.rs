@@ -1,7 +1,7 @@
 //! Askwell's worker: claims runs, advances them, gives them back. In reading order:
 //!
 //! - [`serve`]: a slot for each run, announcing, sweeping, drain.
-//! - [`advance`]: one claimed run: decide, act, commit; [`hold`]: its lease and its commits.
+//! - [`mod@advance`]: one claimed run: decide, act, commit; [`hold`]: its lease and its commits.
 //! - [`driver`]: who decides the turns; the engine's loop over a model. [`plan`]: what is to
 //!   happen to a turn's calls.
 //! - [`model`], [`tools`], [`guards`]: what agents are made of; [`agents`]: made ready.
