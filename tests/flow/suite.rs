@@ -1,5 +1,5 @@
 //! What a user sees, from end to end, on every backend (issue "The main job"). Each public
-//! function of the modules below is one story; [`flow!`](crate::flow) makes a test of each.
+//! function of the modules below is one story; [`flow!`](crate::flow!) makes a test of each.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

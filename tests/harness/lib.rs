@@ -7,7 +7,7 @@
 //! - [`askwell`]: one embedded process with clients that look at the wire byte for byte.
 //! - [`client`]: HTTP calls and sockets; [`system`]: a whole system of real processes.
 //! - [`world`]: models that stream and tools that act, with a ledger of all that came.
-//! - [`contract`]: what the ports promise, as one suite for every backend.
+//! - [`mod@contract`]: what the ports promise, as one suite for every backend.
 //!
 //! Nothing here uses a server or a port that it did not open itself, and nothing is skipped: a test
 //! whose server or program is missing fails and says what to install or build.
