@@ -361,7 +361,8 @@ pub trait Store: Send + Sync {
     async fn lease(&self, run: &RunId, nonce: &str, ttl: Duration) -> Result<At<Leasing>, Fault>;
 
     /// Makes a lease hold for `ttl` from now, and says at which gateways the owner is online;
-    /// `None`: the right is gone. A lease that is over but that nobody took away is renewed.
+    /// `None`: the right is gone. A lease that is over is not renewed, even where nobody took it
+    /// away yet: a sweeper that has seen it over may be about to.
     async fn renew(
         &self,
         run: &RunId,

@@ -156,7 +156,7 @@ impl Store for Embedded {
         self.writer
             .change("renew", move |connection| {
                 let now = clock();
-                let held = commit::renew(connection, &run, &token, now.after(ttl))?;
+                let held = commit::renew(connection, &run, &token, now, now.after(ttl))?;
                 let value = held.then(Vec::new);
                 Ok(At { now, value })
             })
