@@ -293,6 +293,11 @@ impl Store for Embedded {
             .change("forget", move |connection| sweep::forget(connection, now()))
             .await
     }
+
+    /// A full disk is a fault of the commit that meets it.
+    async fn room(&self) -> Result<bool, Fault> {
+        Ok(true)
+    }
 }
 
 #[cfg(test)]
