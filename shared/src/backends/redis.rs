@@ -12,6 +12,7 @@ mod greet;
 mod keys;
 mod line;
 mod list;
+mod log;
 mod read;
 mod record;
 mod script;
@@ -125,12 +126,10 @@ pub async fn open_ahead(url: &str, ahead: Arc<AtomicI64>) -> Result<Arc<dyn Stor
         ahead,
         room: Mutex::new(None),
     };
-    if let Err(broken) = store.lines.check().await {
-        match Arc::try_unwrap(broken) {
-            Ok(Broken::Unfit(fault)) => return Err(fault),
-            Ok(broken) => tracing::warn!(%broken, "Redis cannot be used yet"),
-            Err(broken) => tracing::warn!(%broken, "Redis cannot be used yet"),
-        }
+    match store.lines.check().await {
+        Ok(()) => {}
+        Err(Broken::Unfit(fault)) => return Err(fault),
+        Err(broken) => tracing::warn!(%broken, "Redis cannot be used yet"),
     }
     Ok(Arc::new(store))
 }

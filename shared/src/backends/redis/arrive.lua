@@ -3,7 +3,8 @@
 for _, key in ipairs(KEYS) do
   redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now))
   redis.call('ZADD', key, 'GT', text(now + ARGV[5]), ARGV[4])
-  -- Nobody's presence is longer than the longest, so the key goes some time after it.
-  redis.call('PEXPIRE', key, text(ARGV[5] * 10))
+  -- The key goes a while after the longest.
+  local longest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+  redis.call('PEXPIRE', key, text(longest - now + 60000))
 end
 return { now }

@@ -66,11 +66,15 @@ local seq = tonumber(redis.call('GET', KEYS[1]) or 0)
 local frames, kept = number(), take()
 for frame = 1, frames do
   seq = seq + 1
-  local id = text(seq) .. '-0'
+  local id, kind, value = text(seq) .. '-0', take(), take()
+  if kind == 'm' then
+    -- The messages of this commit come after those that are there.
+    value = value .. ' ' .. text(redis.call('LLEN', key()) + number())
+  end
   if frame == frames then
-    redis.call('XADD', KEYS[2], 'MAXLEN', '~', kept, id, 'f', take())
+    redis.call('XADD', KEYS[2], 'MAXLEN', '~', kept, id, kind, value)
   else
-    redis.call('XADD', KEYS[2], id, 'f', take())
+    redis.call('XADD', KEYS[2], id, kind, value)
   end
 end
 if frames > 0 then

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::keys::{Partition, ask_text, starter_text, thread_text};
+use super::log::Entry;
 use super::record::{Parts, command, command_text, token_text};
 use super::script::{COMMIT, COMMIT_ALWAYS, Call};
 use super::{Broken, text};
@@ -153,11 +154,20 @@ impl Writing<'_> {
     }
 
     fn frames(&mut self, commit: &Commit) {
-        let frames = commit.runs.iter().flat_map(|moved| &moved.frames);
-        let frames: Vec<String> = frames.map(Frame::text).collect();
-        self.call.arg(frames.len()).arg(FRAMES_KEPT);
-        for frame in frames {
-            self.call.arg(frame);
+        let frames: usize = commit.runs.iter().map(|moved| moved.frames.len()).sum();
+        self.call.arg(frames).arg(FRAMES_KEPT);
+        for moved in &commit.runs {
+            let id = &moved.run.id;
+            for frame in &moved.frames {
+                match Entry::of(frame, moved) {
+                    Entry::Text(text) => self.call.arg("f").arg(text),
+                    Entry::Ask(number) => self.call.arg("a").arg(format!("{id} {number}")),
+                    Entry::Message(place) => {
+                        let messages = self.run_key("msgs", id);
+                        self.call.arg("m").arg(id).arg(messages).arg(place)
+                    }
+                };
+            }
         }
     }
 

@@ -92,8 +92,10 @@ impl Lines {
     }
 
     /// Makes a connection, to see whether the store is fit.
-    pub(super) async fn check(&self) -> Result<(), Arc<Broken>> {
-        self.line(0).await.map(drop)
+    pub(super) async fn check(&self) -> Result<(), Broken> {
+        let (connection, greeting) = self.connect().await?;
+        self.take(&mut *self.places[0].lock().await, connection, greeting);
+        Ok(())
     }
 
     /// Whether a caller is answered only once a replica has what it wrote.
@@ -185,19 +187,7 @@ impl Lines {
             return Err(Arc::clone(why));
         }
         match self.connect().await {
-            Ok((connection, greeting)) => {
-                self.replicated
-                    .store(greeting.replicated, Ordering::Relaxed);
-                place.made += 1;
-                place.failed = None;
-                let line = Line {
-                    connection,
-                    epoch: greeting.epoch,
-                    number: place.made,
-                };
-                place.line = Some(line.clone());
-                Ok(line)
-            }
+            Ok((connection, greeting)) => Ok(self.take(&mut place, connection, greeting)),
             Err(why) => {
                 let why = Arc::new(why);
                 place.failed = Some((Instant::now(), Arc::clone(&why)));
@@ -213,6 +203,25 @@ impl Lines {
             .map_err(|fault| Broken::Pool(fault.into()))?;
         let greeting = greet::greet(&mut connection).await?;
         Ok((connection, greeting))
+    }
+
+    fn take(
+        &self,
+        place: &mut Place,
+        connection: MultiplexedConnection,
+        greeting: Greeting,
+    ) -> Line {
+        self.replicated
+            .store(greeting.replicated, Ordering::Relaxed);
+        place.made += 1;
+        place.failed = None;
+        let line = Line {
+            connection,
+            epoch: greeting.epoch,
+            number: place.made,
+        };
+        place.line = Some(line.clone());
+        line
     }
 
     /// Gives up a connection, unless another has taken its place already.

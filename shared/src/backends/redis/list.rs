@@ -24,12 +24,21 @@ pub(super) enum Kind {
 /// A place in a list: what comes after it is older, or of the same time with a lesser id.
 type Place = (Millis, String);
 
+/// Where a partition goes on.
+enum Next {
+    /// With its newest item.
+    First,
+    /// After this one.
+    After(Place),
+    /// There is no more.
+    End,
+}
+
 /// How far one partition is read.
 struct Part {
     partition: Partition,
     items: Vec<(Place, Value)>,
-    /// After which item it goes on; `None`: there is no more.
-    next: Option<Option<Place>>,
+    next: Next,
     now: Millis,
 }
 
@@ -40,7 +49,7 @@ pub(super) async fn page(store: &Redis, kind: Kind, page: &Page) -> Result<At<Ve
         .map(|partition| Part {
             partition,
             items: Vec::new(),
-            next: Some(page.after.clone()),
+            next: page.after.clone().map_or(Next::First, Next::After),
             now: Millis(0),
         })
         .collect();
@@ -53,10 +62,10 @@ pub(super) async fn page(store: &Redis, kind: Kind, page: &Page) -> Result<At<Ve
     loop {
         let cut = cut(&parts, page.limit);
         let pending = parts.iter_mut().filter(|part| match &part.next {
-            None => false,
-            Some(None) => true,
-            // What it has left is older than what the page needs already.
-            Some(Some(next)) => cut.as_ref().is_none_or(|cut| next > cut),
+            Next::End => false,
+            Next::First => true,
+            // Else what it has left is older than what the page holds already.
+            Next::After(next) => cut.as_ref().is_none_or(|cut| next > cut),
         });
         let reads = pending.map(|part| read(store, kind, page, portion.max(1), part));
         let reads: Vec<_> = reads.collect();
@@ -111,8 +120,10 @@ async fn read(
         },
     };
     let mut call: Call = store.script(&LIST, partition).with(index);
-    let after = part.next.clone().flatten();
-    let (time, id) = after.map_or((0, String::new()), |(time, id)| (time.0, id));
+    let (time, id) = match &part.next {
+        Next::After((time, id)) => (time.0, id.as_str()),
+        _ => (0, ""),
+    };
     call.arg(match kind {
         Kind::Runs => "runs",
         Kind::Asks => "asks",
@@ -135,12 +146,12 @@ async fn read(
         part.items.push((place, item.value()));
     }
     part.next = match reply.maybe()? {
-        None => None,
+        None => Next::End,
         Some(time) => {
             let time = time
                 .parse()
                 .map_err(|_| Broken::Damaged("an index holds no times".into()))?;
-            Some(Some((Millis(time), reply.text()?)))
+            Next::After((Millis(time), reply.text()?))
         }
     };
     Ok(())

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use super::keys::{self, Partition};
 use super::record::{self, Parts};
-use super::{Broken, Redis, script};
+use super::{Broken, Redis, log, script};
 use crate::ask::Ask;
 use crate::caller::Starter;
 use crate::id::{Owner, PARTITIONS, RunId};
@@ -215,17 +215,20 @@ impl Redis {
             Value::Nil => 0,
             head => record::number(head)?,
         };
-        let mut frames = Vec::new();
+        let (mut frames, mut gone) = (Vec::new(), false);
         for entry in parts.list()? {
             let mut entry = Parts::of(entry)?;
             let id = entry.text()?;
             let number = id.split('-').next().and_then(|seq| seq.parse().ok());
             let number = number.ok_or_else(|| Broken::Damaged(format!("{id} is no seq")))?;
-            let mut fields = entry.texts()?;
-            let frame = fields.pop().unwrap_or_default();
-            frames.push((number, Arc::from(with_seq(&frame, number))));
+            // What has gone with its run is gone from the log too, with all before it.
+            match log::frame(&mut entry)? {
+                Some(frame) => frames.push((number, Arc::from(with_seq(&frame, number)))),
+                None => gone = true,
+            }
         }
-        let trimmed = head > seq && frames.first().is_none_or(|(first, _)| *first != seq + 1);
+        let first_is_gone = frames.first().is_none_or(|(first, _)| *first != seq + 1);
+        let trimmed = head > seq && (gone || first_is_gone);
         frames.truncate(if trimmed { 0 } else { limit });
         Ok(Events {
             epoch: reply.epoch.to_string(),

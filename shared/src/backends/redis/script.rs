@@ -90,6 +90,10 @@ impl Call {
     }
 
     /// Adds an argument.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "numbers and texts alike, as they come"
+    )]
     pub(super) fn arg(&mut self, arg: impl ToString) -> &mut Self {
         self.args.push(arg.to_string());
         self
