@@ -3,21 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be set up fails the test")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use askwell_shared::agent::Limits;
+use askwell_shared::agent::{Limits, OnMessage};
 use askwell_shared::backends::{embedded, redis};
 use askwell_shared::caller::Starter;
 use askwell_shared::id::{Owner, RunId, partition_for};
 use askwell_shared::ports::{
-    Clock, Commit, Committer, Committing, Fault, Page, Ports, Store, Whose,
+    Clock, Commit, Committer, Committing, Fault, Leased, Page, Ports, Store, Whose,
 };
 use askwell_shared::run::{Event, Run, Status};
+use askwell_shared::thread::Thread;
 use askwell_shared::wire::with_seq;
 use askwell_tests::contract::Subject;
 use askwell_tests::contract::fixture::{
-    LONG, answer, asking, beginning, command, done, fresh, last_turn, leased, owner, page, person,
-    system,
+    Held, LONG, answer, asking, beginning, calling, command, done, fresh, last_turn, leased, owner,
+    page, person, system,
 };
 use askwell_tests::proxy::{Proxy, Swallow};
 use askwell_tests::servers::Redis;
@@ -60,6 +62,15 @@ async fn at_last<T>(limit: Duration, mut tried: impl AsyncFnMut() -> Result<T, F
         }
     };
     tokio::time::timeout(limit, tries).await.unwrap()
+}
+
+/// The worker that was given a claim.
+fn held(claim: Leased) -> Held {
+    Held {
+        token: claim.run.lease.clone().unwrap().token,
+        run: claim.run,
+        op: 0,
+    }
 }
 
 /// Has every connection up, so that what is sent next is sent, not held back by a greeting.
@@ -108,12 +119,7 @@ async fn a_claim_is_what_the_state_machine_decides() {
         assert_eq!(log.frames, [(claim.seq, Arc::from(frame))]);
         assert_eq!(claim.run.input.to_string(), sent);
 
-        let held = askwell_tests::contract::fixture::Held {
-            token: claim.run.lease.clone().unwrap().token,
-            run: claim.run,
-            op: 0,
-        };
-        let mut held = held;
+        let mut held = held(claim);
         on.work(&mut held, asking(1, Limits::default())).await;
         let asked = held.run.asks.last().unwrap().id.clone();
         on.sweep(&id, answer(&asked, &shop, json!("M"), "c")).await;
@@ -136,11 +142,7 @@ async fn the_same_op_gets_the_reply_that_was_lost() {
     let claim = leased(claim.value);
     assert_eq!((claim.run.fence, claim.seq), (1, 3));
 
-    let mut held = askwell_tests::contract::fixture::Held {
-        token: claim.run.lease.clone().unwrap().token,
-        run: claim.run,
-        op: 0,
-    };
+    let mut held = held(claim);
     let moved = held.run.apply(asking(2, Limits::default()), on.now().await);
     let moved = moved.unwrap();
     held.run = moved.run.clone();
@@ -384,8 +386,12 @@ async fn a_full_memory_refuses_starts_and_lets_people_end_things() {
         .command(&["CONFIG", "SET", "maxmemory", "1mb"])
         .await
         .unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!store.room().await.unwrap());
+    // One look at the memory serves for a second.
+    let full = async || match store.room().await? {
+        false => Ok(()),
+        true => Err(Fault::new("room", "not full yet")),
+    };
+    at_last(Duration::from_secs(10), full).await;
 
     let before = on.picture(&ada, &[&waiting.id]).await;
     let by = Committer::Caller(command(&ada, None));
@@ -456,6 +462,69 @@ async fn presence_is_told_until_it_runs_out() {
         .unwrap();
     let claim = store.lease(&commit.runs[0].run.id, "n", LONG).await;
     assert_eq!(leased(claim.unwrap().value).online, ["g1"]);
+}
+
+/// What was forgotten leaves nothing but the head and log of a person, and in that log a gap that
+/// is told.
+#[tokio::test]
+async fn what_is_forgotten_leaves_nothing() {
+    let server = Redis::start().await.unwrap();
+    let ahead = Arc::new(AtomicI64::new(0));
+    let store = redis::open_ahead(&server.url(), Arc::clone(&ahead)).await;
+    let on = subject(store.unwrap());
+    let store = &on.ports.store;
+    let (ada, shop) = (person(), system());
+    for starter in [&ada, &shop] {
+        let run = on.waiting(starter, 2).await;
+        let write = command(starter, Some(&run.id));
+        let settled = answer(&run.asks[0].id, starter, json!("M"), &write.key.cmd);
+        let moved = run.apply(settled, on.now().await).unwrap();
+        let by = Committer::Caller(write);
+        done(on.write(&Commit::of(by, Clock::Any, moved)).await);
+        on.sweep(&run.id, Event::Cancelled).await;
+        // With a journal, and ended by its worker.
+        let run = on.start(starter).await;
+        let mut held = on.claim(&run.id).await;
+        on.work(&mut held, calling(&["look"])).await;
+        let reason = "model: 400".to_owned();
+        on.work(&mut held, Event::Failed { reason }).await;
+    }
+    let thread = Thread::new(owner(&ada), "chat".to_owned());
+    let start = beginning(&ada, Some("chat"));
+    let now = on.now().await;
+    let moved = thread.start(start, OnMessage::Queue, None, None, now);
+    let moved = moved.unwrap();
+    let run = moved.runs[0].run.clone();
+    let commit = Commit::of_thread(Committer::Sweeper, Clock::Any, moved.clone());
+    done(on.write(&commit).await);
+    let cancelled = run.apply(Event::Cancelled, now).unwrap();
+    let moved = moved.thread.end(cancelled, None, now).unwrap();
+    done(
+        on.write(&Commit::of_thread(Committer::Sweeper, Clock::Any, moved))
+            .await,
+    );
+    let head = store.heads(&[owner(&ada)]).await.unwrap();
+
+    ahead.fetch_add(31 * 24 * 60 * 60 * 1_000, Ordering::SeqCst);
+    for _ in 0..2 {
+        for partition in 0..store.partitions() {
+            store.forget(partition).await.unwrap();
+        }
+    }
+    let keys = server.command(&["KEYS", "*"]).await.unwrap();
+    let kind = |key: &str| key.split(':').nth(2).unwrap_or(key).to_owned();
+    let mut left: Vec<String> = keys.lines().map(kind).collect();
+    // Commands that settled nothing go by the server's own clock, which nobody moved.
+    left.retain(|kind| kind != "cmd");
+    left.sort();
+    assert_eq!(left, ["aw:{meta}", "head", "log"], "{keys}");
+    assert_eq!(store.heads(&[owner(&ada)]).await.unwrap(), head);
+    let events = store.events_after(&owner(&ada), 0, 1_000).await.unwrap();
+    assert!(events.trimmed && events.frames.is_empty());
+    for key in keys.lines().filter(|key| kind(key) == "cmd") {
+        let left = server.command(&["PTTL", key]).await.unwrap();
+        assert!(left.parse::<i64>().unwrap() > 0, "{key}");
+    }
 }
 
 /// Lists over all partitions: every page in its order, none twice, none left out.
@@ -552,6 +621,31 @@ async fn every_script_stays_within_a_slot() {
     }
 }
 
+/// Keys that lie on several nodes would not be found: said at the start.
+#[tokio::test]
+async fn a_cluster_of_several_nodes_is_refused() {
+    let settings = ["--cluster-enabled", "yes"];
+    let (one, two) = (
+        Redis::start_with(&settings).await.unwrap(),
+        Redis::start_with(&settings).await.unwrap(),
+    );
+    for (server, from, to) in [(&one, "0", "8000"), (&two, "8001", "16383")] {
+        let slots = ["CLUSTER", "ADDSLOTSRANGE", from, to];
+        server.command(&slots).await.unwrap();
+    }
+    let port = two.port().to_string();
+    let meet = ["CLUSTER", "MEET", "127.0.0.1", &port];
+    one.command(&meet).await.unwrap();
+    loop {
+        let info = one.command(&["CLUSTER", "INFO"]).await.unwrap();
+        if info.contains("cluster_size:2") {
+            break;
+        }
+    }
+    let fault = refused(&one).await;
+    assert!(fault.contains("Cluster"), "{fault}");
+}
+
 /// A caller is told that all is well only when a replica has it; a repetition waits again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_waits_for_a_replica() {
@@ -607,8 +701,8 @@ async fn a_caller_waits_for_a_replica() {
 async fn what_a_run_costs() {
     const RUNS: usize = 2_000;
     let server = Redis::start().await.unwrap();
-    let always = ["CONFIG", "SET", "appendfsync", "everysec"];
-    server.command(&always).await.unwrap();
+    let everysec = ["CONFIG", "SET", "appendfsync", "everysec"];
+    server.command(&everysec).await.unwrap();
     let on = open(&server.url()).await;
     let used = async || -> u64 {
         let info = server.command(&["INFO", "memory"]).await.unwrap();
@@ -639,22 +733,6 @@ async fn what_a_run_costs() {
     commits.sort();
     let bytes = (used().await - before) / RUNS as u64;
     let after = server.command(&["DBSIZE"]).await.unwrap();
-    if let Ok(k) = server.command(&["KEYS", "*"]).await {
-        let mut m: std::collections::BTreeMap<String, (usize, u64)> = Default::default();
-        for k in k.lines().take(1500) {
-            let n: u64 = server
-                .command(&["MEMORY", "USAGE", k])
-                .await
-                .unwrap()
-                .parse()
-                .unwrap();
-            let kind = k.split(':').nth(2).unwrap_or("").to_owned();
-            let e = m.entry(kind).or_default();
-            e.0 += 1;
-            e.1 += n;
-        }
-        println!("{m:?}");
-    }
     println!(
         "claim p50 {:?}, commit p50 {:?}; a waiting run: {bytes} bytes; keys {keys} -> {after}",
         claims[RUNS / 2],

@@ -75,6 +75,12 @@ pub enum OpenFault {
         /// Its policy.
         policy: String,
     },
+    /// Its keys lie on several nodes, which this program does not look for.
+    #[error("Redis Cluster of {nodes} nodes: name one Redis, with replicas for its safety")]
+    Sharded {
+        /// How many.
+        nodes: usize,
+    },
     /// It was laid out by a program that differs from this one.
     #[error("the store in Redis has {what} {found}, this program has {known}")]
     Layout {

@@ -21,7 +21,7 @@ impl Redis {
     ) -> Result<At<Leasing>, Broken> {
         let partition = Partition::of_run(run);
         let mut call = self.script(&script::LEASE, &partition);
-        for kind in ["run", "body", "asks", "msgs", "steps"] {
+        for kind in ["run", "header", "asks", "msgs", "steps"] {
             call.key(partition.run(kind, run));
         }
         call.key(partition.index("ready"));

@@ -14,10 +14,9 @@ use crate::ports::{
     COMMAND_KEPT, Clock, Commit, Committed, Committer, Committing, ENDED_KEPT, FAILED_KEPT,
     FRAMES_KEPT,
 };
-use crate::run::{Claim, Event, Moved, Run, Status};
+use crate::run::{Moved, Run, Status};
 use crate::thread::Thread;
 use crate::time::Millis;
-use crate::wire::Frame;
 
 /// A commit in the making.
 struct Writing<'a> {
@@ -162,6 +161,9 @@ impl Writing<'_> {
                 match Entry::of(frame, moved) {
                     Entry::Text(text) => self.call.arg("f").arg(text),
                     Entry::Ask(number) => self.call.arg("a").arg(format!("{id} {number}")),
+                    Entry::Status(status, rev) => {
+                        self.call.arg("s").arg(format!("{id} {status} {rev}"))
+                    }
                     Entry::Message(place) => {
                         let messages = self.run_key("msgs", id);
                         self.call.arg("m").arg(id).arg(messages).arg(place)
@@ -239,8 +241,7 @@ impl Writing<'_> {
             // A claim that stood beside the header is in the header now; hints begin anew.
             self.write("HDEL", key, ["up".to_owned(), "pushes".to_owned()]);
         }
-        let body = format!("{}\n{}", claim_frame(run), text(run)?);
-        self.write("SET", partition.run("body", &run.id), [body]);
+        self.write("SET", partition.run("header", &run.id), [text(run)?]);
         if !moved.messages.is_empty() {
             let messages = moved.messages.iter().map(text);
             let messages: Vec<String> = messages.collect::<Result<_, _>>()?;
@@ -337,29 +338,6 @@ fn before(rev: u64) -> i128 {
 /// An ask in the index of deadlines.
 pub(super) fn due_text(ask: &str, run: &RunId) -> String {
     format!("{ask} {run}")
-}
-
-/// The frame of a run's next claim, which the script of the claim puts into the log: what a claim
-/// changes is known beforehand but for its time. Empty where nobody may claim it.
-fn claim_frame(run: &Run) -> String {
-    if matches!(
-        run.claim(Millis(i64::MAX)),
-        Claim::NotClaimable | Claim::Held
-    ) {
-        return String::new();
-    }
-    let claimed = run.apply(
-        Event::Leased {
-            nonce: String::new(),
-            until: Millis(0),
-        },
-        run.updated,
-    );
-    // The only frame of a claim is the run's status.
-    claimed.map_or_else(
-        |_| String::new(),
-        |moved| moved.frames.iter().map(Frame::text).collect(),
-    )
 }
 
 /// A time in whole milliseconds, as scripts take it.

@@ -34,7 +34,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', text(now), 'LIM
     for _, command in ipairs(commands) do
       redis.call('UNLINK', command)
     end
-    redis.call('UNLINK', run, prefix .. 'body:' .. id, prefix .. 'asks:' .. id,
+    redis.call('UNLINK', run, prefix .. 'header:' .. id, prefix .. 'asks:' .. id,
       prefix .. 'msgs:' .. id, prefix .. 'steps:' .. id, prefix .. 'cmds:' .. id)
     redis.call('ZREM', KEYS[1], id)
     redis.call('ZREM', KEYS[3], id)

@@ -37,6 +37,16 @@ pub(super) async fn greet(connection: &mut MultiplexedConnection) -> Result<Gree
             .into());
         }
     }
+    if field(&info, "cluster_enabled") == Some("1") {
+        let cluster: String = redis::cmd("CLUSTER")
+            .arg("INFO")
+            .query_async(connection)
+            .await?;
+        let nodes = field(&cluster, "cluster_size").and_then(|nodes| nodes.parse().ok());
+        if let Some(nodes @ 2..) = nodes {
+            return Err(OpenFault::Sharded { nodes }.into());
+        }
+    }
     let epoch = field(&info, "master_replid").ok_or(Broken::Damaged("no replication id".into()))?;
     lay_out(connection).await?;
     Ok(Greeting {
@@ -51,7 +61,7 @@ pub(super) fn memory(info: &str) -> Option<(u64, u64)> {
     Some((number("used_memory")?, number("maxmemory")?))
 }
 
-/// A field of INFO.
+/// A field of INFO, or of CLUSTER INFO.
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

@@ -51,8 +51,8 @@ impl Partition {
         format!("{}{name}", self.prefix)
     }
 
-    /// A key of a run: `run` (what scripts read and write), `body` (the frame of its next claim
-    /// and its header), `asks`, `msgs`, `steps`, `cmds` (commands kept with it).
+    /// A key of a run: `run` (what scripts decide by), `header`, `asks`, `msgs`, `steps`, `cmds`
+    /// (commands kept with it).
     pub(super) fn run(&self, kind: &str, run: &RunId) -> String {
         format!("{}{kind}:{run}", self.prefix)
     }

@@ -1,7 +1,7 @@
 -- Claims a run, or says why not. What it writes is what `Run::apply` decides for
 -- `Event::Leased`: the header stays as it is and the fields beside it tell what has changed, so
 -- that no JSON is written here (numbers keep their digits).
--- KEYS 1: run, 2: body, 3: asks, 4: messages, 5: journal, 6: ready, 7: leases.
+-- KEYS 1: run, 2: header, 3: asks, 4: messages, 5: journal, 6: ready, 7: leases.
 -- ARGV 4: the run's id, 5: nonce, 6: how long in ms, 7: how many frames are kept.
 local id, nonce = ARGV[4], ARGV[5]
 local held = redis.call('HMGET', KEYS[1], 'v', 'rev', 'status', 'head', 'nb', 'fence', 'tok',
@@ -26,11 +26,10 @@ if not again then
   if tonumber(not_before) > now then
     return { now, 'early', tonumber(not_before) }
   end
-  -- The body's first line is the frame of the claim that comes next.
-  local frame = string.match(redis.call('GET', KEYS[2]), '^[^\n]*')
   local seq = text(redis.call('GET', prefix .. 'head:' .. owner) + 1)
   local ends = text(now + ARGV[6])
-  redis.call('XADD', prefix .. 'log:' .. owner, 'MAXLEN', '~', ARGV[7], seq .. '-0', 'f', frame)
+  redis.call('XADD', prefix .. 'log:' .. owner, 'MAXLEN', '~', ARGV[7], seq .. '-0', 's',
+    id .. ' running ' .. text(rev + 1))
   redis.call('SET', prefix .. 'head:' .. owner, seq)
   fence = text(fence + 1)
   claim = text(rev + 1) .. ' ' .. seq

@@ -26,7 +26,7 @@ local function item(member)
   if kind == 'asks' then
     return id, redis.call('LINDEX', prefix .. 'asks:' .. run, place)
   end
-  return id, run_of(prefix .. 'run:' .. run, prefix .. 'body:' .. run)
+  return id, run_of(prefix .. 'run:' .. run, prefix .. 'header:' .. run)
 end
 
 local items, offset = {}, 0

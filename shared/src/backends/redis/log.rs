@@ -1,5 +1,6 @@
 //! What an owner's log holds of a frame. Messages and opened asks are kept once, with their run:
-//! the log refers to them, and they are shown as they were then.
+//! the log refers to them, and they are shown as they were then. Of a status it holds what
+//! changes; agent and thread are the run's.
 
 use deadpool_redis::redis::Value;
 
@@ -7,7 +8,7 @@ use super::Broken;
 use super::record::{self, Parts};
 use crate::ask::Ask;
 use crate::id::RunId;
-use crate::run::Moved;
+use crate::run::{Moved, Run, Status};
 use crate::transcript::Message;
 use crate::wire::Frame;
 
@@ -20,6 +21,8 @@ pub(super) enum Entry {
     Message(usize),
     /// The ask of this number.
     Ask(usize),
+    /// The run's status, and the revision.
+    Status(&'static str, u64),
 }
 
 impl Entry {
@@ -40,6 +43,11 @@ impl Entry {
                     |number: &usize| asked(number).is_some_and(|ask| opened_frame(ask) == *frame);
                 asks.find(same).map(Entry::Ask)
             }
+            Frame::RunStatus { status, rev, .. } => {
+                let Run { agent, thread, .. } = &moved.run;
+                let same = status_frame(id, agent, thread.clone(), status, *rev) == *frame;
+                same.then_some(Entry::Status(status, *rev))
+            }
             _ => None,
         };
         found.unwrap_or_else(|| Entry::Text(frame.text()))
@@ -58,12 +66,48 @@ pub(super) fn frame(entry: &mut Parts) -> Result<Option<String>, Broken> {
         Value::Nil => return Ok(None),
         kept => kept,
     };
-    let run = value.split(' ').next().and_then(RunId::parse);
-    Ok(Some(match (kind.as_str(), run) {
-        ("m", Some(run)) => message_frame(&run, &record::json(kept)?).text(),
-        ("a", _) => opened_frame(&record::json(kept)?).text(),
-        _ => return Err(Broken::Damaged(format!("a log holds {kind} {value}"))),
-    }))
+    let damaged = || Broken::Damaged(format!("a log holds {kind} {value}"));
+    let mut words = value.split(' ');
+    let run = words.next().and_then(RunId::parse).ok_or_else(damaged)?;
+    let frame = match kind.as_str() {
+        "m" => message_frame(&run, &record::json(kept)?),
+        "a" => opened_frame(&record::json(kept)?),
+        "s" => {
+            let status = words.next().and_then(Status::parse).ok_or_else(damaged)?;
+            let rev = words.next().and_then(|rev| rev.parse().ok());
+            let mut run_is = Parts::of(kept)?;
+            let (agent, thread) = (run_is.text()?, run_is.maybe()?);
+            status_frame(
+                &run,
+                &agent,
+                thread,
+                status.name(),
+                rev.ok_or_else(damaged)?,
+            )
+        }
+        _ => return Err(damaged()),
+    };
+    Ok(Some(frame.text()))
+}
+
+/// A status without a reason or an output.
+fn status_frame(
+    run: &RunId,
+    agent: &str,
+    thread: Option<String>,
+    status: &'static str,
+    rev: u64,
+) -> Frame {
+    Frame::RunStatus {
+        run: run.clone(),
+        agent: agent.to_owned(),
+        thread,
+        status,
+        rev,
+        reason: None,
+        output: None,
+        truncated: false,
+    }
 }
 
 fn message_frame(run: &RunId, message: &Message) -> Frame {

@@ -27,8 +27,8 @@ local function command(key)
 end
 
 -- What a run's record is made of again in Rust.
-local function run_of(key, body)
+local function run_of(key, header)
   local fields = redis.call('HMGET', key, 'v', 'rev', 'tok', 'until', 'up')
-  fields[6] = redis.call('GET', body)
+  fields[6] = redis.call('GET', header)
   return fields
 end

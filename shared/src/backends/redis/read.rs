@@ -25,7 +25,7 @@ impl Redis {
     ) -> Result<At<Found>, Broken> {
         let partition = Partition::of_run(run);
         let mut call = self.script(&script::LOAD, &partition);
-        for kind in ["run", "body", "asks"] {
+        for kind in ["run", "header", "asks"] {
             call.key(partition.run(kind, run));
         }
         if let Some(key) = command {
@@ -162,7 +162,7 @@ impl Redis {
             }
             Owner::System(run) => {
                 let mut call = self.script(&script::ALONE, &partition).with(head);
-                for kind in ["run", "body", "asks"] {
+                for kind in ["run", "header", "asks"] {
                     call.key(partition.run(kind, run));
                 }
                 reply = self.lines.call(&call).await?;

@@ -112,9 +112,7 @@ pub(super) fn run(fields: Value, what: impl FnOnce() -> String) -> Result<Option
     let token = fields.maybe()?;
     let until = fields.maybe()?;
     let claimed = fields.maybe()?;
-    let body = fields.text()?;
-    let header = body.split_once('\n').map_or("", |(_, header)| header);
-    let mut run: Run = serde_json::from_str(header)?;
+    let mut run: Run = serde_json::from_str(&fields.text()?)?;
     let lease = match (token, until) {
         (Some(token), Some(until)) => Some(lease(&token, &until)?),
         _ => None,

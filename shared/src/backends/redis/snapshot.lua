@@ -2,7 +2,7 @@
 -- 3: open asks.
 local runs, asks = {}, {}
 for _, id in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-  local run = run_of(prefix .. 'run:' .. id, prefix .. 'body:' .. id)
+  local run = run_of(prefix .. 'run:' .. id, prefix .. 'header:' .. id)
   if run[1] and tonumber(run[1]) <= newest then
     runs[#runs + 1] = run
   end
