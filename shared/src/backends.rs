@@ -1,6 +1,7 @@
 //! The backends, and the one place that picks between them.
 
 pub mod embedded;
+pub mod redis;
 
 use std::path::PathBuf;
 

@@ -420,6 +420,10 @@ pub trait Store: Send + Sync {
 
     /// Drops what has been kept long enough (SPEC 5): ended runs, commands, threads, agents.
     async fn forget(&self, partition: u8) -> Result<(), Fault>;
+
+    /// Whether new runs may be started. Where it says no, what is there goes on and is answered;
+    /// a start is refused with T0012.
+    async fn room(&self) -> Result<bool, Fault>;
 }
 
 /// Why a run may be claimable.
