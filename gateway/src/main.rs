@@ -14,6 +14,7 @@ use askwell_shared::config::{self, Args, Config, Mode, WorkerSettings};
 use askwell_shared::config::{agents_file, duration};
 use askwell_shared::ports::Ports;
 use askwell_shared::program::{Failure, failed, misconfigured, start_log, stop_on_signal};
+use askwell_shared::sweep::Sweeper;
 use clap::{Parser, Subcommand};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -72,7 +73,9 @@ async fn run(args: &Args) -> Result<(), Failure> {
         misconfigured(format!("ASKWELL_LISTEN (--listen): {listen}: {fault}"))
     })?;
     let address = listener.local_addr().map_err(failed)?;
-    let ports = open(&config.mode).await?;
+    let ports = backends::open(Choice::from(&config.mode))
+        .await
+        .map_err(misconfigured)?;
     let development = config.auth == config::Auth::Development;
     let setup = Setup {
         ports: ports.clone(),
@@ -92,14 +95,24 @@ async fn run(args: &Args) -> Result<(), Failure> {
 
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone()).map_err(failed)?;
+    let swept = ports.clone();
     let (ready, worker_ready) = oneshot::channel();
     let worker = agents.map(|agents| work(ports, agents, &config.worker, stop.clone(), ready));
+    // The worker inside sweeps; without one the gateway does (SPEC 2: every process looks).
+    let sweeping = worker.is_none().then(|| {
+        let (sweeper, stop) = (Sweeper::new(swept), stop.clone());
+        tokio::spawn(async move { stop.run_until_cancelled(sweeper.run()).await })
+    });
     let gateway = tokio::spawn(serve(listener, setup, stop.clone()));
     // With the worker inside, a start is answered only once its agents are known.
     if worker.is_none() || worker_ready.await.is_ok() {
         println!("listening on http://{address}");
     }
-    ended(gateway, worker, &stop).await
+    let ended = ended(gateway, worker, &stop).await;
+    if let Some(sweeping) = sweeping {
+        let _ = sweeping.await;
+    }
+    ended
 }
 
 /// Waits for the end of both parts; what one of them leaves undone after the drain is dropped.
@@ -154,20 +167,6 @@ fn load_agents(config: &Config) -> Result<Option<askwell_worker::agents::Agents>
     askwell_worker::agents::load(agents, &|name| std::env::var(name).ok())
         .map(Some)
         .map_err(|fault| misconfigured(format!("{name}: {fault}")))
-}
-
-async fn open(mode: &Mode) -> Result<Ports, Failure> {
-    match mode {
-        Mode::Embedded { data } => {
-            let folder = data.clone();
-            let opened = backends::open(Choice::Embedded { folder }).await;
-            opened.map_err(|fault| misconfigured(format!("ASKWELL_DATA (--data): {fault}")))
-        }
-        Mode::Gateway { .. } => Err(misconfigured(
-            "ASKWELL_AMQP_URL and ASKWELL_REDIS_URL: this version has the embedded store alone; \
-             leave both out",
-        )),
-    }
 }
 
 fn make_auth(config: &Config) -> Result<Auth, Failure> {

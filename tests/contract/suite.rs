@@ -108,6 +108,7 @@ macro_rules! contract {
                 agents_are_known_by_revision;
             due:
                 a_ready_run_is_hinted_by_one_sweeper
+                a_hint_that_was_not_taken_comes_again_soon
                 a_ready_run_is_not_due_before_its_time
                 a_run_that_needs_no_hint_is_not_due
                 an_ask_is_due_at_its_deadline

@@ -89,14 +89,14 @@ pub async fn serve(
             slot = slots.clone().acquire_owned() => slot,
         };
         let Ok(slot) = slot else { break };
-        let hint = tokio::select! {
+        let taken = tokio::select! {
             () = stop.cancelled() => break,
-            hint = hints.next() => hint,
+            taken = hints.next() => taken,
         };
-        let Some(hint) = hint else { break };
+        let Some(taken) = taken else { break };
         let context = context.clone();
         runs.spawn(async move {
-            advance(&context, &hint).await;
+            advance(&context, taken).await;
             drop(slot);
         });
     }

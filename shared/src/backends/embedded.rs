@@ -297,6 +297,15 @@ impl Store for Embedded {
             .await
     }
 
+    async fn unhinted(&self, run: &RunId) -> Result<(), Fault> {
+        let (clock, run) = (self.now.clone(), run.clone());
+        self.writer
+            .change("set back a hint", move |connection| {
+                sweep::unhinted(connection, &run, clock())
+            })
+            .await
+    }
+
     async fn forget(&self, _partition: u8) -> Result<(), Fault> {
         let now = self.now.clone();
         self.writer
