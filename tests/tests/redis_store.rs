@@ -364,7 +364,7 @@ async fn a_newer_record_is_left_alone() {
     assert_eq!(server.command(&["HGETALL", &key]).await.unwrap(), before);
     // Lists and snapshots show the others.
     let runs = store.runs(&page(&ada)).await.unwrap().value;
-    assert_eq!(runs, std::slice::from_ref(other));
+    assert_eq!(runs, std::slice::from_ref(&other));
     let snapshot = store.snapshot(&owner(&ada)).await.unwrap();
     assert_eq!(snapshot.runs.len(), 1);
     assert_eq!(snapshot.runs[0].run, other.id);
