@@ -93,6 +93,13 @@ async fn run(args: &Args) -> Result<(), Failure> {
         );
     }
 
+    if !development && config.origins.is_empty() {
+        tracing::warn!(
+            "no page may connect, this server's own included: name the origins of pages in \
+             ASKWELL_ORIGINS"
+        );
+    }
+
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone()).map_err(failed)?;
     let swept = ports.clone();

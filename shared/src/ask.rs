@@ -31,6 +31,10 @@ pub struct ToolOffer {
     pub parameters: Value,
 }
 
+/// The most bytes of JSON that the drafts of one ask may have together (ours): they are shown on
+/// every device with the ask.
+const MOST_DRAFTS: usize = 64 * 1024;
+
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -192,6 +196,10 @@ impl Ask {
         let (question, answer) = ask_question::fit_one(&self.input, n, data)?;
         let mut drafts = self.drafts.clone();
         drafts.insert(question.clone(), answer.clone());
+        let bytes = serde_json::to_string(&drafts).map_or(usize::MAX, |text| text.len());
+        if bytes > MOST_DRAFTS {
+            return Err(vec![Misfit::at("", "size")]);
+        }
         Ok(match ask_question::gather(&self.input, &drafts) {
             Some(whole) => Fitted::Settles(Some(whole)),
             None => Fitted::Draft {

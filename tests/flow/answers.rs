@@ -341,6 +341,7 @@ pub async fn an_approval_is_edited_approved_refused(on: &mut System) {
                     ("c2", "mend", order("2")),
                     ("c3", "refund", order("3")),
                     ("c4", "refund", json!({"no": 1})),
+                    ("c5", "refund", order(&"9".repeat(40_000))),
                 ],
             ),
             Answer::text("Done."),
@@ -391,6 +392,11 @@ pub async fn an_approval_is_edited_approved_refused(on: &mut System) {
         ]
     );
     assert!(read[3].contains("order"), "{}", read[3]);
+    assert!(
+        read[4].contains("at most 32768 can be shown"),
+        "{}",
+        read[4]
+    );
     let mut inputs: Vec<String> = on
         .world
         .effects()

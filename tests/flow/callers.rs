@@ -126,7 +126,7 @@ pub async fn a_stranger_learns_nothing(on: &mut System) {
         .await
         .unwrap();
     let nowhere = format!("{}{}", &there[..8], "0".repeat(there.len() - 8));
-    let runs = [there.as_str(), over.as_str(), nowhere.as_str(), "R9"];
+    let runs = [there.as_str(), over.as_str(), nowhere.as_str(), "R9", "%ff"];
     for (path, body) in [
         ("approve", json!({"step": "question 1.1", "data": "M"})),
         ("approve", json!({"step": "question 1.1"})),
@@ -358,6 +358,22 @@ pub async fn every_code_over_the_socket(on: &mut System) {
             "{hello}"
         );
     }
+    // A client that says goodbye is answered.
+    let leaving = Client::sign_in(url, &token("ada", &[])).await.unwrap();
+    leaving.send_raw(tokio_tungstenite::tungstenite::Message::Close(None));
+    assert_eq!(leaving.end().await.unwrap(), Ended::Closed(1005));
+    // Who came in by a header does not become somebody else by `hello`.
+    let header = (
+        "authorization".to_owned(),
+        format!("Bearer {}", token("ada", &[])),
+    );
+    let offer = Offer {
+        headers: vec![header],
+        ..Offer::plain()
+    };
+    let (client, _) = Client::open(url, &offer).await.unwrap();
+    client.send(&json!({"type": "hello", "token": token("bob", &[])}));
+    assert_eq!(client.end().await.unwrap(), Ended::Closed(4301));
     let large = json!({"type": "start", "cmd": "c", "agent": "asker", "input": "x".repeat(70_000)});
     ada.send(&large);
     assert_eq!(ada.end().await.unwrap(), Ended::Closed(1009));

@@ -191,7 +191,12 @@ pub async fn a_device_that_comes_back_sees_all(on: &mut System) {
     assert_eq!(seqs, expected);
     assert!(status(&back, "succeeded"));
     // Another epoch, a number from the future: the state, and why.
-    for (epoch, seq, why) in [(json!("another"), last, "epoch"), (epoch, 10_000, "ahead")] {
+    for (epoch, seq, why) in [
+        (json!("another"), last, "epoch"),
+        (json!("x"), u64::MAX, "epoch"),
+        (epoch.clone(), u64::MAX, "ahead"),
+        (epoch, 10_000, "ahead"),
+    ] {
         let back = Client::hello(&url, &hello(&epoch, seq)).await.unwrap();
         let frames = back.frames();
         let welcome = frames
