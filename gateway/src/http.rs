@@ -70,7 +70,7 @@ async fn guard(State(gateway): State<Arc<Gateway>>, request: Request, next: Next
             request
                 .uri()
                 .authority()
-                .map(|authority| authority.as_str())
+                .map(axum::http::uri::Authority::as_str)
         });
     let mut response = if !gateway.door.host(host) {
         let refusal = Refusal::malformed(

@@ -32,7 +32,7 @@ pub struct ToolOffer {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// One question (SPEC 3.1).
@@ -58,7 +58,7 @@ impl Kind {
 }
 
 /// How an ask ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// An answer that fits was accepted.
@@ -74,7 +74,7 @@ pub enum Outcome {
 }
 
 /// Who settled an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct By {
     /// The `sub` of the token.
     pub sub: String,
@@ -84,7 +84,7 @@ pub struct By {
 }
 
 /// The end of an ask.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Settlement {
     /// How it ended.
     pub outcome: Outcome,
@@ -106,7 +106,7 @@ pub struct Settlement {
 }
 
 /// An ask, open or settled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Ask {
     /// Random id.
     pub id: String,

@@ -4,6 +4,7 @@
 //! Every reply of the store carries its `now`, the only clock that decides anything.
 
 mod keep;
+mod taken;
 mod verdict;
 
 use std::fmt;
@@ -17,8 +18,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use keep::{
-    AGENT_KEPT, COMMAND_KEPT, ENDED_KEPT, FAILED_KEPT, FRAMES_KEPT, THREAD_KEPT, push_wait,
+    AGENT_KEPT, COMMAND_KEPT, ENDED_KEPT, FAILED_KEPT, FRAMES_KEPT, HINT_AGAIN, THREAD_KEPT,
+    push_wait,
 };
+pub use taken::{Ack, Taken};
 pub use verdict::{LastOp, Standing, verdict};
 
 use crate::agent::Announcement;
@@ -361,7 +364,8 @@ pub trait Store: Send + Sync {
     async fn lease(&self, run: &RunId, nonce: &str, ttl: Duration) -> Result<At<Leasing>, Fault>;
 
     /// Makes a lease hold for `ttl` from now, and says at which gateways the owner is online;
-    /// `None`: the right is gone. A lease that is over but that nobody took away is renewed.
+    /// `None`: the right is gone. A lease that is over is not renewed, even where nobody took it
+    /// away yet: a sweeper that has seen it over may be about to.
     async fn renew(
         &self,
         run: &RunId,
@@ -416,6 +420,10 @@ pub trait Store: Send + Sync {
     /// What is due in a partition, at most `limit` of each kind. Ready runs are moved back in
     /// the same change: by 5 s, then 30 s, then twice as long each time, at most 5 min.
     async fn take_due(&self, partition: u8, limit: usize) -> Result<At<Due>, Fault>;
+
+    /// A run's hint was not taken: where it still needs one, it is due again 2 s from now at the
+    /// latest, and this hint does not count among those that space the next (DESIGN 5).
+    async fn unhinted(&self, run: &RunId) -> Result<(), Fault>;
 
     /// Drops what has been kept long enough (SPEC 5): ended runs, commands, threads, agents.
     async fn forget(&self, partition: u8) -> Result<(), Fault>;
@@ -525,15 +533,24 @@ pub type Incoming<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
 /// every run back that still needs one.
 #[async_trait]
 pub trait Hints: Send + Sync {
-    /// Gives a hint to some worker. `Ok` only when the backend has taken it.
+    /// Gives a hint to some worker. `Ok` only when the backend has taken it; an answer comes
+    /// within a few seconds whatever the backend does. A process that takes hints itself and has
+    /// been without the backend's server for long gives the hint to its own taker, which claims
+    /// the run from the store.
     async fn put(&self, hint: Hint) -> Result<(), Fault>;
 
     /// Gives back a hint that this worker cannot act on, since it has not the agent: another
     /// worker gets it a little later, a few times at most.
-    async fn later(&self, hint: Hint);
+    async fn later(&self, taken: Taken);
 
-    /// The hints for this process. Each hint goes to one taker.
-    fn take(&self) -> Incoming<Hint>;
+    /// The hints for this process. Each hint goes to one taker, which says [`Ack::done`] right
+    /// after it has claimed the run or learned that it cannot. Whoever drops one without that
+    /// gives it to another worker, a little later.
+    fn take(&self) -> Incoming<Taken>;
+
+    /// Whether a hint that is put now is likely to find a worker. Where it is not, whoever sweeps
+    /// does so seldom, so that a process which can act comes first.
+    fn reachable(&self) -> bool;
 }
 
 /// What has happened to an owner's runs in one commit.
@@ -541,6 +558,13 @@ pub trait Hints: Send + Sync {
 pub struct News {
     /// Whose.
     pub owner: Owner,
+    /// The run; of a commit of several, the first that has a frame.
+    pub run: RunId,
+    /// Its agent.
+    pub agent: String,
+    /// What kinds of frames of which agents there are, each once, as `ask.opened.<agent>`
+    /// (PROTOCOL 7): other consumers choose by them.
+    pub keys: Vec<String>,
     /// The frames of the commit, each with its `seq`.
     pub frames: Vec<(u64, Arc<str>)>,
 }
@@ -588,6 +612,10 @@ pub trait Feed: Send + Sync {
     /// All that is told to this process from now on, bounded: what does not fit is dropped and
     /// said so by [`Heard::Missed`].
     fn subscribe(&self) -> Incoming<Heard>;
+
+    /// Whether what others tell arrives here now. Where it does not, subscribers read the store
+    /// the more often (PROTOCOL 4).
+    fn listening(&self) -> bool;
 }
 
 impl fmt::Debug for Ports {
@@ -603,8 +631,10 @@ impl Ports {
     pub async fn commit(&self, commit: &Commit) -> Result<Committing, Fault> {
         let reply = self.store.commit(commit).await?;
         if let Committing::Done(committed) = &reply {
-            let frames = commit.runs.iter().flat_map(|moved| &moved.frames);
-            self.tell(&commit.owner, frames, committed.seq, &committed.online)
+            let runs = commit.runs.iter();
+            let told = runs.map(|moved| (&moved.run, moved.frames.as_slice()));
+            let told: Vec<_> = told.collect();
+            self.tell(&commit.owner, &told, committed.seq, &committed.online)
                 .await;
             let settled = Settled::of(commit);
             if let Some((run, settled)) = settled.clone() {
@@ -659,8 +689,11 @@ impl Ports {
         if run.claim(now) == crate::run::Claim::Free
             && let Err(fault) = self.hints.put(Hint::of(run)).await
         {
-            // The store's `ready` index brings the run back.
-            tracing::warn!(run = %run.id, %fault, "hint not taken");
+            // The store's `ready` index brings the run back; the backend has said that it is away.
+            tracing::debug!(run = %run.id, %fault, "hint not taken");
+            if let Err(fault) = self.store.unhinted(&run.id).await {
+                tracing::debug!(run = %run.id, %fault, "the run waits for its next hint");
+            }
         }
     }
 
@@ -678,27 +711,49 @@ impl Ports {
         }
     }
 
-    /// Tells an owner's screens of frames of which the last has `seq`.
-    pub async fn tell<'a>(
+    /// Tells an owner's screens of frames, by run, of which the last has `seq`.
+    pub async fn tell(
         &self,
         owner: &Owner,
-        frames: impl Iterator<Item = &'a crate::wire::Frame>,
+        told: &[(&Run, &[crate::wire::Frame])],
         seq: u64,
         online: &[String],
     ) {
-        let frames: Vec<String> = frames.map(crate::wire::Frame::text).collect();
-        let first = (seq + 1).saturating_sub(frames.len() as u64);
-        let frames: Vec<(u64, Arc<str>)> = frames
-            .iter()
-            .zip(first..)
-            .map(|(frame, seq)| (seq, Arc::from(crate::wire::with_seq(frame, seq))))
-            .collect();
-        if !frames.is_empty() {
-            let news = News {
-                owner: owner.clone(),
-                frames,
-            };
+        if let Some(news) = News::of(owner, told, seq) {
             self.feed.publish(Arc::new(news), online).await;
         }
+    }
+}
+
+impl News {
+    /// The news of frames, by run, of which the last has `seq`; `None` where there are none.
+    fn of(owner: &Owner, told: &[(&Run, &[crate::wire::Frame])], seq: u64) -> Option<Self> {
+        let frames: Vec<(&Run, &crate::wire::Frame)> = told
+            .iter()
+            .flat_map(|(run, frames)| frames.iter().map(move |frame| (*run, frame)))
+            .collect();
+        let (first, _) = frames.first()?;
+        let mut keys: Vec<String> = Vec::new();
+        for (run, frame) in &frames {
+            let key = format!("{}.{}", frame.kind(), run.agent);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let from = (seq + 1).saturating_sub(frames.len() as u64);
+        Some(News {
+            owner: owner.clone(),
+            run: first.id.clone(),
+            agent: first.agent.clone(),
+            keys,
+            frames: frames
+                .iter()
+                .zip(from..)
+                .map(|((_, frame), seq)| {
+                    let text = crate::wire::with_seq(&frame.text(), seq);
+                    (seq, Arc::from(text))
+                })
+                .collect(),
+        })
     }
 }

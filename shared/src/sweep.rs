@@ -11,6 +11,10 @@ use crate::time::Millis;
 /// How often the due members of each partition are looked at.
 pub const EVERY: Duration = Duration::from_millis(250);
 
+/// How often they are looked at by a process whose hints find nobody: one that can act, a worker
+/// that claims from the store itself, then nearly always comes first.
+pub const EVERY_UNHEARD: Duration = Duration::from_secs(2);
+
 /// How often what has been kept long enough is dropped.
 pub const FORGET_EVERY: Duration = Duration::from_mins(1);
 
@@ -48,9 +52,16 @@ impl Sweeper {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut forget = tokio::time::interval(FORGET_EVERY);
         let mut faulty = false;
+        let mut swept_last = tokio::time::Instant::now();
         loop {
             let swept = tokio::select! {
-                _ = tick.tick() => self.sweep().await,
+                now = tick.tick() => {
+                    if !self.ports.hints.reachable() && now - swept_last < EVERY_UNHEARD {
+                        continue;
+                    }
+                    swept_last = now;
+                    self.sweep().await
+                }
                 _ = forget.tick() => self.forget().await,
             };
             // One line when it begins and one when it ends, however long the store is away.

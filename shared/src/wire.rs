@@ -385,6 +385,18 @@ impl Frame {
         }
     }
 
+    /// Its `type` on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Frame::AskOpened { .. } => "ask.opened",
+            Frame::AskDraft { .. } => "ask.draft",
+            Frame::AskSettled { .. } => "ask.settled",
+            Frame::RunStatus { .. } => "run.status",
+            Frame::RunMessage { .. } => "run.message",
+            Frame::RunTool { .. } => "run.tool",
+        }
+    }
+
     /// The frame as JSON text, without its `seq`.
     pub fn text(&self) -> String {
         // A record of text, numbers and JSON values always has a JSON text.
@@ -445,6 +457,7 @@ mod tests {
         let text = with_seq(&frame.text(), 7);
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["seq"], 7);
+        assert_eq!(value["type"], frame.kind());
         assert_eq!(value["type"], "run.message");
         assert_eq!(value["role"], "user");
     }

@@ -181,12 +181,12 @@ describe('the demo agents', { skip: program === undefined && 'ASKWELL_BIN names 
   test('order: a small form', async () => {
     await start('order');
     const error = (/** @type {string} */ field) => open().locator(`.field[data-field="${field}"] .field-error`);
-    await open().getByLabel('How many').fill('0');
+    await open().getByRole('textbox', { name: 'How many' }).fill('0');
     await open().getByLabel('E-mail for the receipt').fill('ada');
     await button('Send').click();
     await error('count').getByText('At least 1, please.').waitFor();
     await error('email').getByText(/an e-mail address/).waitFor();
-    await open().getByLabel('How many').fill('2');
+    await open().getByRole('textbox', { name: 'How many' }).fill('2');
     await open().getByLabel('E-mail for the receipt').fill('ada@example.org');
     for (const [from, to, field, text] of /** @type {const} */ ([
       ['"count":2', '"count":0', 'count', 'At least 1, please.'],
@@ -197,7 +197,7 @@ describe('the demo agents', { skip: program === undefined && 'ASKWELL_BIN names 
       await button('Send').click();
       await error(field).and(page.getByText(text)).waitFor();
       await stillWaits('question 1.1');
-      assert.equal(await open().getByLabel('How many').inputValue(), '2', 'what was typed stays');
+      assert.equal(await open().getByRole('textbox', { name: 'How many' }).inputValue(), '2', 'what was typed stays');
     }
     await open().getByText('No', { exact: true }).click();
     await button('Send').click();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use askwell_shared::agent::Limits;
 use askwell_shared::id::RunId;
-use askwell_shared::ports::{Due, Store};
+use askwell_shared::ports::{Due, HINT_AGAIN, Store};
 use askwell_shared::run::Event;
 use askwell_shared::time::Millis;
 use futures_util::future::join_all;
@@ -57,6 +57,30 @@ pub async fn a_ready_run_is_hinted_by_one_sweeper(on: Subject) {
     }
     let again = take(&on).await.ready;
     assert!(!started.iter().any(|run| again.contains(run)));
+}
+
+/// A hint that nobody took does not count: the run is due again soon, and only where it needs one.
+pub async fn a_hint_that_was_not_taken_comes_again_soon(on: Subject) {
+    let past = a_while_ago(&on).await;
+    let run = on.start_at(&person(), past).await.id;
+    let claimed = on.start_at(&person(), past).await.id;
+    assert!(take(&on).await.ready.contains(&run));
+    on.claim(&claimed).await;
+    for run in [&run, &claimed, &RunId::new(0, uuid::Uuid::nil())] {
+        on.ports.store.unhinted(run).await.unwrap();
+    }
+    let set_back = on.now().await;
+    loop {
+        // Taking it before its time would move it back once more.
+        let ready = take(&on).await.ready;
+        assert!(!ready.contains(&claimed));
+        if ready.contains(&run) {
+            break;
+        }
+        let waited = on.now().await.since(set_back);
+        assert!(waited < HINT_AGAIN + Duration::from_secs(1), "{waited:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Who committed hints first; the sweeper waits for that, and for `notBefore`.
@@ -134,7 +158,7 @@ pub async fn an_ask_is_due_at_its_deadline(on: Subject) {
 pub async fn a_lease_is_due_at_its_end(on: Subject) {
     let ada = person();
     let over = on.claim_for(&on.start(&ada).await.id, Duration::ZERO).await;
-    let renewed = on.claim_for(&on.start(&ada).await.id, Duration::ZERO).await;
+    let renewed = on.claim(&on.start(&ada).await.id).await;
     let fresh = on.claim(&on.start(&ada).await.id).await;
     let mut released = on.claim_for(&on.start(&ada).await.id, Duration::ZERO).await;
     on.work(&mut released, Event::Released).await;

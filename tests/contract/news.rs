@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use askwell_shared::ports::{Clock, Commit, Committer, Committing, Heard, HintKind, News};
+use askwell_shared::ports::{Clock, Commit, Committer, Committing, Heard, HintKind, News, Taken};
 use askwell_shared::run::Event;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
@@ -21,9 +21,10 @@ pub async fn a_hint_goes_to_one_taker(on: Subject) {
     let (mut one, mut two) = (on.ports.hints.take(), on.ports.hints.take());
     let mut taken = BTreeSet::new();
     for _ in 0..20 {
-        let hint = match select(one.next(), two.next()).await {
-            Either::Left((hint, _)) | Either::Right((hint, _)) => hint.unwrap(),
+        let Taken { hint, ack } = match select(one.next(), two.next()).await {
+            Either::Left((taken, _)) | Either::Right((taken, _)) => taken.unwrap(),
         };
+        ack.done();
         assert!(taken.insert(hint.run), "taken twice");
     }
     assert_eq!(taken, put);
@@ -86,6 +87,7 @@ pub async fn who_commits_hints_what_is_due(on: Subject) {
     let run = moved.run.id.clone();
     let commit = Commit::of(Committer::Sweeper, Clock::Any, moved);
     on.ports.commit(&commit).await.unwrap();
-    let hint = hints.next().await.unwrap();
+    let Taken { hint, ack } = hints.next().await.unwrap();
+    ack.done();
     assert_eq!((hint.run, hint.kind), (run, HintKind::Start));
 }

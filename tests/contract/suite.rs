@@ -1,8 +1,8 @@
 //! The contract of the ports: one suite that every backend passes unchanged (DESIGN 3).
 //!
 //! Each public function of the modules below is one promise. A test file names a function that
-//! opens a fresh [`Subject`] and calls [`contract!`](crate::contract) with it; a backend whose
-//! clock can be moved calls [`contract_over_time!`](crate::contract_over_time) too.
+//! opens a fresh [`Subject`] and calls [`contract!`](crate::contract!) with it; a backend whose
+//! clock can be moved calls [`contract_over_time!`](crate::contract_over_time!) too.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -108,6 +108,7 @@ macro_rules! contract {
                 agents_are_known_by_revision;
             due:
                 a_ready_run_is_hinted_by_one_sweeper
+                a_hint_that_was_not_taken_comes_again_soon
                 a_ready_run_is_not_due_before_its_time
                 a_run_that_needs_no_hint_is_not_due
                 an_ask_is_due_at_its_deadline

@@ -53,7 +53,7 @@ async fn behind_proxy() -> (Redis, Proxy, Subject) {
 
 /// Tries until it goes well; a test that hangs here fails by its limit.
 async fn at_last<T>(limit: Duration, mut tried: impl AsyncFnMut() -> Result<T, Fault>) -> T {
-    let until_well = async {
+    let tries = async {
         loop {
             if let Ok(value) = tried().await {
                 return value;
@@ -61,7 +61,7 @@ async fn at_last<T>(limit: Duration, mut tried: impl AsyncFnMut() -> Result<T, F
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(limit, until_well).await.unwrap()
+    tokio::time::timeout(limit, tries).await.unwrap()
 }
 
 /// The worker that was given a claim.
@@ -364,7 +364,7 @@ async fn a_newer_record_is_left_alone() {
     assert_eq!(server.command(&["HGETALL", &key]).await.unwrap(), before);
     // Lists and snapshots show the others.
     let runs = store.runs(&page(&ada)).await.unwrap().value;
-    assert_eq!(runs, std::slice::from_ref(&other));
+    assert_eq!(runs, std::slice::from_ref(other));
     let snapshot = store.snapshot(&owner(&ada)).await.unwrap();
     assert_eq!(snapshot.runs.len(), 1);
     assert_eq!(snapshot.runs[0].run, other.id);
@@ -388,10 +388,11 @@ async fn a_full_memory_refuses_starts_and_lets_people_end_things() {
         .unwrap();
     // One look at the memory serves for a second.
     let full = async || {
-        let room = store.room().await?;
-        (!room)
-            .then_some(())
-            .ok_or_else(|| Fault::new("room", "not full yet"))
+        if store.room().await? {
+            Err(Fault::new("room", "not full yet"))
+        } else {
+            Ok(())
+        }
     };
     at_last(Duration::from_secs(10), full).await;
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use askwell_shared::agent::Limits;
 use askwell_shared::ask::texts;
 use askwell_shared::id::{new_ask_id, new_nonce};
-use askwell_shared::ports::{Hint, Leased, Leasing, Ports};
+use askwell_shared::ports::{Hint, Leased, Leasing, Ports, Taken};
 use askwell_shared::run::{Call, CallState, Event, Late, Next, SavedTurn, Status};
 use askwell_shared::time::Millis;
 use askwell_shared::transcript::{Message, Transcript};
@@ -66,19 +66,25 @@ impl Context {
 }
 
 /// Claims the run of a hint and advances it as far as a worker can.
-pub async fn advance(context: &Context, hint: &Hint) {
-    let Some(agent) = context.agent_for(hint) else {
-        context.ports.hints.later(hint.clone()).await;
+pub async fn advance(context: &Context, taken: Taken) {
+    let Some(agent) = context.agent_for(&taken.hint) else {
+        context.ports.hints.later(taken).await;
         return;
     };
+    let Taken { hint, ack } = taken;
+    let hint = &hint;
     let asked = Instant::now();
-    let Some((now, leased)) = claim(context, hint).await else {
+    let claimed = claim(context, hint).await;
+    // From here on the lease, or the `ready` index, stands for the run: the hint is used up.
+    ack.done();
+    let Some((now, leased)) = claimed else {
         return;
     };
     let owner = leased.run.owner();
+    let told = [(&leased.run, leased.frames.as_slice())];
     context
         .ports
-        .tell(&owner, leased.frames.iter(), leased.seq, &leased.online)
+        .tell(&owner, &told, leased.seq, &leased.online)
         .await;
     tracing::debug!(run = %hint.run, "claimed");
     let hold = Hold::new(context.ports.clone(), leased, now, asked, context.lease);

@@ -1,7 +1,7 @@
 //! Askwell's worker: claims runs, advances them, gives them back. In reading order:
 //!
 //! - [`serve`]: a slot for each run, announcing, sweeping, drain.
-//! - [`advance`]: one claimed run: decide, act, commit; [`hold`]: its lease and its commits.
+//! - [`mod@advance`]: one claimed run: decide, act, commit; [`hold`]: its lease and its commits.
 //! - [`driver`]: who decides the turns; the engine's loop over a model. [`plan`]: what is to
 //!   happen to a turn's calls.
 //! - [`model`], [`tools`], [`guards`]: what agents are made of; [`agents`]: made ready.
@@ -89,14 +89,14 @@ pub async fn serve(
             slot = slots.clone().acquire_owned() => slot,
         };
         let Ok(slot) = slot else { break };
-        let hint = tokio::select! {
+        let taken = tokio::select! {
             () = stop.cancelled() => break,
-            hint = hints.next() => hint,
+            taken = hints.next() => taken,
         };
-        let Some(hint) = hint else { break };
+        let Some(taken) = taken else { break };
         let context = context.clone();
         runs.spawn(async move {
-            advance(&context, &hint).await;
+            advance(&context, taken).await;
             drop(slot);
         });
     }

@@ -51,8 +51,8 @@ async fn own_tool(agent: &Loaded, name: &str, input: &Value) -> Plan {
         return Plan::Tell(texts::tool_gone(name));
     };
     let spec = tool.spec();
-    if let Err(misfits) = input::check_input(&spec.parameters, input) {
-        return Plan::Tell(input::tell(&misfits));
+    if let Err(told) = input::check_for_model(&spec.parameters, input) {
+        return Plan::Tell(told);
     }
     if spec.approval != Approval::Always && !tool.needs_approval(input) {
         return Plan::Call;

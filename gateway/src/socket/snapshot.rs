@@ -43,7 +43,7 @@ struct Part {
 impl Part {
     fn takes(&self, item: &str) -> bool {
         let used = self.asks.len() + self.runs.len();
-        used == 0 || used + item.len() + 1 <= MAX_FRAME - ROOM
+        used == 0 || used + item.len() < MAX_FRAME - ROOM
     }
 
     fn add(&mut self, is_ask: bool, item: &str) {

@@ -166,7 +166,7 @@ impl Store for Embedded {
         self.writer
             .change("renew", move |connection| {
                 let now = clock();
-                let held = commit::renew(connection, &run, &token, now.after(ttl))?;
+                let held = commit::renew(connection, &run, &token, now, now.after(ttl))?;
                 let value = held.then(Vec::new);
                 Ok(At { now, value })
             })
@@ -293,6 +293,15 @@ impl Store for Embedded {
                 let now = clock();
                 let value = sweep::take_due(connection, limit, now)?;
                 Ok(At { now, value })
+            })
+            .await
+    }
+
+    async fn unhinted(&self, run: &RunId) -> Result<(), Fault> {
+        let (clock, run) = (self.now.clone(), run.clone());
+        self.writer
+            .change("set back a hint", move |connection| {
+                sweep::unhinted(connection, &run, clock())
             })
             .await
     }

@@ -273,6 +273,10 @@ impl Store for Redis {
             .map_err(fault("take what is due"))
     }
 
+    async fn unhinted(&self, run: &RunId) -> Result<(), Fault> {
+        self.set_back(run).await.map_err(fault("set back a hint"))
+    }
+
     async fn forget(&self, partition: u8) -> Result<(), Fault> {
         self.drop_old(partition).await.map_err(fault("forget"))
     }

@@ -23,6 +23,9 @@ pub const AGENT_KEPT: Duration = Duration::from_secs(30 * DAY);
 /// How many frames of an owner's log are kept (DESIGN 4).
 pub const FRAMES_KEPT: u64 = 1_000;
 
+/// How long a ready run whose hint was not taken waits at most for the next (DESIGN 5).
+pub const HINT_AGAIN: Duration = Duration::from_secs(2);
+
 /// How long a ready run waits for its next hint after `pushes` hints since it last changed
 /// (DESIGN 5): 5 s, 30 s, then twice as long each time, at most 5 min.
 pub fn push_wait(pushes: u32) -> Duration {

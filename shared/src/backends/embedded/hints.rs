@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 use tokio::sync::Notify;
 
-use crate::ports::{Fault, Hint, Hints, Incoming};
+use crate::ports::{Ack, Fault, Hint, Hints, Incoming, Taken};
 
 /// Hints that may wait. What does not fit comes back through the store's `ready` index.
 const WAITING: usize = 10_000;
@@ -68,14 +68,20 @@ impl Hints for LocalHints {
     }
 
     /// There is one worker; the store's `ready` index brings the run back.
-    async fn later(&self, _: Hint) {}
+    async fn later(&self, _: Taken) {}
 
-    fn take(&self) -> Incoming<Hint> {
+    fn take(&self) -> Incoming<Taken> {
         let queue = Arc::clone(&self.queue);
         Box::pin(stream::unfold(queue, |queue| async move {
             let hint = queue.next().await?;
-            Some((hint, queue))
+            // What is dropped undone comes back in the same way as what is lost: through `ready`.
+            let ack = Ack::none();
+            Some((Taken { hint, ack }, queue))
         }))
+    }
+
+    fn reachable(&self) -> bool {
+        true
     }
 }
 
@@ -114,10 +120,10 @@ mod tests {
         }
         hints.put(hint(0)).await.unwrap_err();
         let mut taken = hints.take();
-        assert_eq!(taken.next().await.unwrap().rev, 0);
+        assert_eq!(taken.next().await.unwrap().hint.rev, 0);
         hints.put(hint(7)).await.unwrap();
         drop(hints);
-        let rest: Vec<Hint> = taken.collect().await;
+        let rest: Vec<Taken> = taken.collect().await;
         assert_eq!(rest.len(), WAITING);
     }
 
@@ -127,6 +133,6 @@ mod tests {
         let mut idle = hints.take();
         assert!(futures_util::poll!(idle.next()).is_pending());
         hints.put(hint(1)).await.unwrap();
-        assert_eq!(hints.take().next().await.unwrap().rev, 1);
+        assert_eq!(hints.take().next().await.unwrap().hint.rev, 1);
     }
 }

@@ -5,8 +5,9 @@ use rusqlite::{Connection, params};
 use super::Broken;
 use super::rows::{run_id, text};
 use crate::agent::Announcement;
+use crate::id::RunId;
 use crate::ports::{
-    AGENT_KEPT, COMMAND_KEPT, Due, ENDED_KEPT, FAILED_KEPT, THREAD_KEPT, push_wait,
+    AGENT_KEPT, COMMAND_KEPT, Due, ENDED_KEPT, FAILED_KEPT, HINT_AGAIN, THREAD_KEPT, push_wait,
 };
 use crate::run::{RECORD_VERSION, Status};
 use crate::time::Millis;
@@ -46,6 +47,21 @@ pub(super) fn take_due(connection: &Connection, limit: usize, now: Millis) -> Re
         .query_and_then(params![now.0, RECORD_VERSION, limit], |row| run_id(row, 0))?
         .collect::<Result<_, Broken>>()?;
     Ok(due)
+}
+
+/// Brings a ready run's next hint forward, since this one was not taken.
+pub(super) fn unhinted(connection: &Connection, run: &RunId, now: Millis) -> Result<(), Broken> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET ready_at = ?2, pushes = max(pushes - 1, 0) \
+             WHERE id = ?1 AND v <= ?3 AND ready_at > ?2",
+        )?
+        .execute(params![
+            run.as_str(),
+            now.after(HINT_AGAIN).0,
+            RECORD_VERSION
+        ])?;
+    Ok(())
 }
 
 /// Notes that a worker with these agents is alive.
@@ -90,7 +106,8 @@ pub(super) fn forget(connection: &Connection, now: Millis) -> Result<(), Broken>
         )?
         .execute(params![before(THREAD_KEPT), RECORD_VERSION, DROPPED])?;
     let mut over = connection.prepare_cached(
-        "SELECT id, owner FROM runs WHERE live = 0 AND v <= ?1 \
+        // The plain bound on `ended` is what the index is searched by.
+        "SELECT id, owner FROM runs WHERE live = 0 AND v <= ?1 AND ended <= ?4 \
            AND ended <= CASE status WHEN ?2 THEN ?3 ELSE ?4 END \
            AND NOT EXISTS (SELECT 1 FROM threads \
                            WHERE threads.owner = runs.owner AND threads.name = runs.thread) \

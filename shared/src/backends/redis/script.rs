@@ -45,6 +45,7 @@ scripts! {
     ARRIVE = ALWAYS "arrive.lua";
     ANNOUNCE = ALWAYS "agents.lua";
     DUE = ALWAYS "due.lua";
+    UNHINTED = ALWAYS "unhinted.lua";
     FORGET = ALWAYS "forget.lua";
     UNSEEN = ALWAYS "unseen.lua";
     LOAD = READS "load.lua";

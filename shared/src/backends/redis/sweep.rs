@@ -11,7 +11,7 @@ use super::keys::{self, Partition};
 use super::{Broken, DROPPED, LOOK_AGAIN, MEMORY_LOOK, ROOM, Redis, greet, record, script, text};
 use crate::agent::Announcement;
 use crate::id::{Owner, PARTITIONS, RunId};
-use crate::ports::{AGENT_KEPT, At, Due, THREAD_KEPT, push_wait};
+use crate::ports::{AGENT_KEPT, At, Due, HINT_AGAIN, THREAD_KEPT, push_wait};
 
 impl Redis {
     pub(super) async fn take(&self, partition: u8, limit: usize) -> Result<At<Due>, Broken> {
@@ -52,6 +52,17 @@ impl Redis {
             leases,
         };
         Ok(At { now, value })
+    }
+
+    /// Sets back a hint that was not taken.
+    pub(super) async fn set_back(&self, run: &RunId) -> Result<(), Broken> {
+        let partition = Partition::of_run(run);
+        let mut call = self
+            .script(&script::UNHINTED, &partition)
+            .with(partition.run("run", run))
+            .with(partition.index("ready"));
+        call.arg(run).arg(millis(HINT_AGAIN));
+        self.ask(&call).await.map(drop)
     }
 
     /// Says that owners are online at a gateway: one script for each partition.
