@@ -202,3 +202,66 @@ async fn without_either_from_the_start() {
     status(&ada, &run, "succeeded").await;
     assert_eq!(on.api("ada").get("/readyz").await.unwrap().status, 200);
 }
+
+/// A broker that stands still, or takes no messages for want of memory: answers are accepted all
+/// the same, and used once it moves again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_broker_that_stands_still() {
+    let (broker, redis) = tokio::try_join!(Rabbit::start(), Redis::start()).unwrap();
+    let mut on = System::on(AGENTS, &broker.url(), &redis.url())
+        .await
+        .unwrap();
+    on.grow(1, 1).await.unwrap();
+    let ada = on.socket("ada").await.unwrap();
+    for frozen in [true, false] {
+        on.world.say("m", [size()]);
+        let run = start(&ada, "asker").await;
+        status(&ada, &run, "waiting").await;
+        if frozen {
+            broker.process().freeze().unwrap();
+        } else {
+            broker.alarm(true).await.unwrap();
+        }
+        on.world.say("m", [Answer::text("M it is.")]);
+        let ok = ada.command(&approve(&run, "M")).await.unwrap();
+        assert_eq!(ok["outcome"], "answered", "{ok}");
+        let listed = on.api("ada").get(&format!("/v1/runs/{run}")).await.unwrap();
+        assert_eq!(listed.body["asks"][0]["outcome"], "answered");
+        if frozen {
+            broker.process().thaw().unwrap();
+        } else {
+            broker.alarm(false).await.unwrap();
+        }
+        status(&ada, &run, "succeeded").await;
+    }
+    assert_eq!(on.world.requests("m").len(), 4);
+    assert_eq!(ada.ended(), Ended::No);
+}
+
+/// A Redis that stands still: what timed out may have run. The same command gets the same reply,
+/// and the answer is used once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_redis_that_stands_still() {
+    let (broker, redis) = tokio::try_join!(Rabbit::start(), Redis::start()).unwrap();
+    let mut on = System::on(AGENTS, &broker.url(), &redis.url())
+        .await
+        .unwrap();
+    on.grow(1, 1).await.unwrap();
+    let ada = on.socket("ada").await.unwrap();
+    on.world.say("m", [size(), Answer::text("M it is.")]);
+    let run = start(&ada, "asker").await;
+    status(&ada, &run, "waiting").await;
+    redis.process().freeze().unwrap();
+    let answer = approve(&run, "M");
+    let told = ada.command(&answer).await.unwrap();
+    assert_eq!(told["code"], "T0011", "{told}");
+    redis.process().thaw().unwrap();
+    let mut ok = ada.command(&answer).await.unwrap();
+    while ok["code"] == "T0011" {
+        ok = ada.command(&answer).await.unwrap();
+    }
+    assert_eq!(ok["outcome"], "answered", "{ok}");
+    assert_eq!(ada.command(&answer).await.unwrap(), ok);
+    status(&ada, &run, "succeeded").await;
+    assert_eq!(on.world.requests("m").len(), 2);
+}
