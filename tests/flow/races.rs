@@ -110,6 +110,57 @@ pub async fn the_same_command_twice(on: &mut System) {
     assert_eq!(on.world.requests("m").len(), 2);
 }
 
+/// Three asks of one turn, answered over three sockets at once while a sibling tool is at work.
+pub async fn three_answers_beside_a_tool(on: &mut System) {
+    on.world.gate("send");
+    let ask = |text: &str| json!({"question": text});
+    on.world.say(
+        "m",
+        [
+            Answer::calls(
+                "",
+                &[
+                    ("c1", "question", ask("Name?")),
+                    ("c2", "send", json!({"to": "x"})),
+                    ("c3", "question", ask("Street?")),
+                    ("c4", "question", ask("Town?")),
+                ],
+            ),
+            Answer::text("Done."),
+        ],
+    );
+    let mut sockets = Vec::new();
+    for number in 0..3 {
+        sockets.push(on.socket_at(number, "ada").await.unwrap());
+    }
+    let run = on.api("ada").start("asker", "go").await.unwrap();
+    let called = |world: &crate::world::World| world.effects().len() == 1;
+    on.world
+        .until("call", crate::client::PATIENCE, called)
+        .await
+        .unwrap();
+    let answers = sockets.iter().enumerate().map(|(number, socket)| {
+        let step = format!("question 1.{}", number + 1);
+        let data = format!("answer {number}");
+        let answer = json!({"type": "approve", "run": run, "step": step, "data": data});
+        async move { socket.command(&answer).await.unwrap() }
+    });
+    for ok in join_all(answers).await {
+        assert_eq!(ok["outcome"], "answered", "{ok}");
+    }
+    assert_eq!(on.world.requests("m").len(), 1, "the tool is still at work");
+    on.world.release();
+    on.api("ada").status(&run, "succeeded").await.unwrap();
+    let requests = on.world.requests("m");
+    assert_eq!(requests.len(), 2);
+    let told: Vec<String> = results(&requests[1])
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(told, ["answer 0", "send done", "answer 1", "answer 2"]);
+    assert_eq!(on.world.effects().len(), 1);
+}
+
 /// Twenty answers to twenty asks of one run at once: all go through, each to its own.
 pub async fn many_asks_at_once(on: &mut System) {
     let asks: Vec<(String, Value)> = (0..20)

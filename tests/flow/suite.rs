@@ -97,6 +97,7 @@ macro_rules! flow {
             races:
                 two_answers_at_the_same_moment
                 the_same_command_twice
+                three_answers_beside_a_tool
                 many_asks_at_once
                 a_device_that_comes_back_sees_all;
             tools:

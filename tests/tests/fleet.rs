@@ -7,6 +7,7 @@ use askwell_tests::flow::{AGENTS, size};
 use askwell_tests::servers::{Rabbit, Redis};
 use askwell_tests::system::System;
 use askwell_tests::world::{Answer, World};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 async fn status(client: &Client, run: &str, status: &str) {
@@ -264,4 +265,118 @@ async fn with_a_redis_that_stands_still() {
     assert_eq!(ada.command(&answer).await.unwrap(), ok);
     status(&ada, &run, "succeeded").await;
     assert_eq!(on.world.requests("m").len(), 2);
+}
+
+/// The messages that came to a queue of the test's own, bound by one key.
+async fn counted(queue: &mut lapin::Consumer, channel: &lapin::Channel) -> usize {
+    // A message of our own through the same queue: what came before it is all there is.
+    let name = queue.queue();
+    channel
+        .basic_publish(
+            "".into(),
+            name,
+            lapin::options::BasicPublishOptions::default(),
+            b"the end",
+            lapin::BasicProperties::default(),
+        )
+        .await
+        .unwrap();
+    let mut count = 0;
+    while let Some(delivery) = queue.next().await {
+        if delivery.unwrap().data == b"the end" {
+            return count;
+        }
+        count += 1;
+    }
+    panic!("the queue is gone");
+}
+
+/// With four gateways and a person at one of them, an event goes to that one only; a gateway that
+/// is killed and a person who moves see everything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_goes_only_where_somebody_looks() {
+    let (broker, redis) = tokio::try_join!(Rabbit::start(), Redis::start()).unwrap();
+    let mut on = System::on(AGENTS, &broker.url(), &redis.url())
+        .await
+        .unwrap();
+    on.grow(4, 1).await.unwrap();
+    let ada = on.socket_at(2, "ada").await.unwrap();
+    // One queue of our own beside each gateway's.
+    let listed = broker
+        .ctl(&["list_bindings", "source_name", "routing_key"])
+        .await
+        .unwrap();
+    let keys: Vec<String> = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("askwell.events\t"))
+        .filter(|key| key.starts_with("gw."))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(keys.len(), 4, "{listed}");
+    let connection =
+        lapin::Connection::connect(&broker.url(), lapin::ConnectionProperties::default())
+            .await
+            .unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    let mut spies = Vec::new();
+    for key in keys {
+        let options = lapin::options::QueueDeclareOptions {
+            exclusive: true,
+            ..Default::default()
+        };
+        let queue = channel
+            .queue_declare("".into(), options, lapin::types::FieldTable::default())
+            .await
+            .unwrap();
+        let (name, exchange) = (queue.name().clone(), "askwell.events".into());
+        let bind = channel.queue_bind(
+            name.clone(),
+            exchange,
+            key.into(),
+            lapin::options::QueueBindOptions::default(),
+            lapin::types::FieldTable::default(),
+        );
+        bind.await.unwrap();
+        let options = lapin::options::BasicConsumeOptions {
+            no_ack: true,
+            ..Default::default()
+        };
+        let consumer = channel.basic_consume(
+            name,
+            "".into(),
+            options,
+            lapin::types::FieldTable::default(),
+        );
+        spies.push(consumer.await.unwrap());
+    }
+    on.world.say("m", [size(), Answer::text("M it is.")]);
+    let run = start(&ada, "asker").await;
+    status(&ada, &run, "waiting").await;
+    ada.command(&approve(&run, "M")).await.unwrap();
+    status(&ada, &run, "succeeded").await;
+    let mut counts = Vec::new();
+    for spy in &mut spies {
+        counts.push(counted(spy, &channel).await);
+    }
+    counts.sort_unstable();
+    assert_eq!(
+        counts[..counts.len() - 1],
+        vec![0; counts.len() - 1],
+        "{counts:?}"
+    );
+    // Start, claim, turn, approve, claim, turn; deltas come on top.
+    assert!(counts[counts.len() - 1] >= 6, "{counts:?}");
+    // The gateway dies; the person goes to another and sees what came meanwhile.
+    on.world.say("m", [size()]);
+    let second = start(&ada, "asker").await;
+    status(&ada, &second, "waiting").await;
+    let seen = ada.durable();
+    on.processes[2].kill().await.unwrap();
+    on.world.say("m", [Answer::text("L it is.")]);
+    let other = on.socket_at(0, "ada").await.unwrap();
+    other.command(&approve(&second, "L")).await.unwrap();
+    status(&other, &second, "succeeded").await;
+    let last = seen.last().unwrap()["seq"].as_u64().unwrap();
+    let first = other.durable()[0]["seq"].as_u64().unwrap();
+    assert_eq!(first, last + 1, "after the snapshot nothing is missing");
 }
