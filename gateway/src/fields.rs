@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn counts_are_read_by_value() {
-        assert_eq!(count(r#"{}"#), Ok(None));
+        assert_eq!(count(r"{}"), Ok(None));
         assert_eq!(count(r#"{"n":null}"#), Ok(None));
         assert_eq!(count(r#"{"n":2}"#), Ok(Some(2)));
         assert_eq!(count(r#"{"n":2.0}"#), Ok(Some(2)));

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use askwell_shared::code::Code;
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -70,7 +71,7 @@ async fn guard(State(gateway): State<Arc<Gateway>>, request: Request, next: Next
             request
                 .uri()
                 .authority()
-                .map(|authority| authority.as_str())
+                .map(axum::http::uri::Authority::as_str)
         });
     let mut response = if !gateway.door.host(host) {
         let refusal = Refusal::malformed(
@@ -116,10 +117,13 @@ async fn start(State(gateway): State<Arc<Gateway>>, headers: HeaderMap, request:
 
 async fn command(
     State(gateway): State<Arc<Gateway>>,
-    Path((run, command)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
     request: Request,
 ) -> Reply {
+    let Ok(Path((run, command))) = path else {
+        return unreadable_run(&gateway, &headers);
+    };
     if !matches!(command.as_str(), "approve" | "refuse" | "cancel" | "retry") {
         return Ok(no_path().await);
     }
@@ -128,6 +132,12 @@ async fn command(
     // The run is the one of the path, whatever the body says.
     body.insert("run".into(), run.into());
     carry_out(&gateway, &signed, &headers, &command, &body, StatusCode::OK).await
+}
+
+/// A path that is no text names no run: the same as for any other that is not there.
+fn unreadable_run(gateway: &Gateway, headers: &HeaderMap) -> Reply {
+    signed_in(gateway, headers)?;
+    Err(Refusal::not_found())
 }
 
 async fn carry_out(
@@ -161,9 +171,12 @@ async fn carry_out(
 
 async fn read_run(
     State(gateway): State<Arc<Gateway>>,
-    Path(run): Path<String>,
+    path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Reply {
+    let Ok(Path(run)) = path else {
+        return unreadable_run(&gateway, &headers);
+    };
     let signed = signed_in(&gateway, &headers)?;
     let run = gateway.calls.run(&signed.caller, &run).await?;
     Ok(json_reply(StatusCode::OK, &run))

@@ -5,11 +5,12 @@ mod lane;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use askwell_shared::id::Owner;
-use askwell_shared::ports::{Heard, Incoming, Ports, Store};
+use askwell_shared::ports::{Fault, Heard, Incoming, Ports, Store};
 use futures_util::StreamExt as _;
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -18,10 +19,25 @@ pub use lane::{Item, Lane, Load, Piece};
 /// How often the heads of connected owners are compared with the store (PROTOCOL 4.3).
 const COMPARE: Duration = Duration::from_secs(10);
 
+/// How often while the feed is known to be down.
+const COMPARE_UNHEARD: Duration = Duration::from_secs(1);
+
+/// For how long an owner is written down as online here; rewritten at a third (DESIGN 4).
+const PRESENCE: Duration = Duration::from_mins(1);
+
 /// The sockets of this process, by owner.
 #[derive(Default)]
 pub struct Hub {
     owners: Mutex<HashMap<Owner, Vec<Arc<Lane>>>>,
+}
+
+/// Writes down that these owners are online at this gateway. Done before anything is read for a
+/// socket (PROTOCOL 4.1): what is committed after it is told to this gateway.
+pub async fn arrive(ports: &Ports, owners: &[Owner]) -> Result<(), Fault> {
+    ports
+        .store
+        .arrive(ports.feed.name(), owners, PRESENCE)
+        .await
 }
 
 /// A socket's place in the hub, given up when it is dropped.
@@ -69,27 +85,57 @@ impl Hub {
         self.owners().values().map(Vec::len).sum()
     }
 
-    /// Passes on what the feed tells and compares heads, until `stop`.
-    pub async fn run(&self, ports: &Ports, mut feed: Incoming<Heard>, stop: CancellationToken) {
-        let mut compare = interval(COMPARE);
-        compare.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                heard = feed.next() => match heard {
-                    Some(heard) => {
-                        if self.hear(&heard) {
-                            self.compare(&*ports.store).await;
-                        }
-                    }
-                    None => {
-                        // Without a feed the comparison below is what is left.
-                        stop.cancelled().await;
-                        return;
-                    }
-                },
-                _ = compare.tick() => self.compare(&*ports.store).await,
+    /// Passes on what the feed tells and compares heads, until `stop`. Neither waits for the
+    /// other: a store that is slow to tell the heads holds up no news.
+    pub async fn run(&self, ports: &Ports, feed: Incoming<Heard>, stop: CancellationToken) {
+        let missed = Notify::new();
+        let both = async { tokio::join!(self.follow(feed, &missed), self.watch(ports, &missed)) };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = both => {}
+        }
+    }
+
+    /// Passes on what the feed tells. Once it has ended, comparing is what is left.
+    async fn follow(&self, mut feed: Incoming<Heard>, missed: &Notify) {
+        while let Some(heard) = feed.next().await {
+            if self.hear(&heard) {
+                missed.notify_one();
             }
+        }
+        tracing::error!("the feed has ended");
+    }
+
+    async fn watch(&self, ports: &Ports, missed: &Notify) {
+        let mut tick = interval(COMPARE_UNHEARD);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut compared = Instant::now();
+        let mut present = Instant::now();
+        loop {
+            let missed = tokio::select! {
+                _ = tick.tick() => false,
+                () = missed.notified() => true,
+            };
+            // A new session of the feed hears only what is sent from now on, and only of owners
+            // that are known to be here: presence first, then heads.
+            if missed || present.elapsed() >= PRESENCE / 3 {
+                present = Instant::now();
+                self.be_present(ports).await;
+            }
+            if missed || !ports.feed.listening() || compared.elapsed() >= COMPARE {
+                compared = Instant::now();
+                self.compare(&*ports.store).await;
+            }
+        }
+    }
+
+    async fn be_present(&self, ports: &Ports) {
+        let owners: Vec<Owner> = self.owners().keys().cloned().collect();
+        if owners.is_empty() {
+            return;
+        }
+        if let Err(fault) = arrive(ports, &owners).await {
+            tracing::warn!(%fault, "presence was not written");
         }
     }
 

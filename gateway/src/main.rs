@@ -1,32 +1,26 @@
 //! `askwell`: the whole system in one process on the embedded store, or a gateway before workers
 //! of their own (SPEC 8). Configuration, ports, serve.
 
-use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use std::process::{self, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use askwell_gateway::auth::{self, Auth};
 use askwell_gateway::door::Door;
 use askwell_gateway::{DRAIN, Setup, serve, token};
 use askwell_shared::backends::{self, Choice};
-use askwell_shared::config::{self, Args, Config, LogFormat, LogSettings, Mode, WorkerSettings};
+use askwell_shared::config::{self, Args, Config, Mode, WorkerSettings};
 use askwell_shared::config::{agents_file, duration};
 use askwell_shared::ports::Ports;
+use askwell_shared::program::{Failure, failed, misconfigured, start_log, stop_on_signal};
+use askwell_shared::sweep::Sweeper;
 use clap::{Parser, Subcommand};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
-
-/// What a failed start is worth: 2 for a bad configuration, 1 for a failure.
-struct Failure {
-    exit: u8,
-    line: String,
-}
 
 /// Lets an agent ask a person, and goes on with the answer.
 #[derive(Parser)]
@@ -79,7 +73,9 @@ async fn run(args: &Args) -> Result<(), Failure> {
         misconfigured(format!("ASKWELL_LISTEN (--listen): {listen}: {fault}"))
     })?;
     let address = listener.local_addr().map_err(failed)?;
-    let ports = open(&config.mode).await?;
+    let ports = backends::open(Choice::from(&config.mode))
+        .await
+        .map_err(misconfigured)?;
     let development = config.auth == config::Auth::Development;
     let setup = Setup {
         ports: ports.clone(),
@@ -97,16 +93,33 @@ async fn run(args: &Args) -> Result<(), Failure> {
         );
     }
 
+    if !development && config.origins.is_empty() {
+        tracing::warn!(
+            "no page may connect, this server's own included: name the origins of pages in \
+             ASKWELL_ORIGINS"
+        );
+    }
+
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone()).map_err(failed)?;
+    let swept = ports.clone();
     let (ready, worker_ready) = oneshot::channel();
     let worker = agents.map(|agents| work(ports, agents, &config.worker, stop.clone(), ready));
+    // The worker inside sweeps; without one the gateway does (SPEC 2: every process looks).
+    let sweeping = worker.is_none().then(|| {
+        let (sweeper, stop) = (Sweeper::new(swept), stop.clone());
+        tokio::spawn(async move { stop.run_until_cancelled(sweeper.run()).await })
+    });
     let gateway = tokio::spawn(serve(listener, setup, stop.clone()));
     // With the worker inside, a start is answered only once its agents are known.
     if worker.is_none() || worker_ready.await.is_ok() {
         println!("listening on http://{address}");
     }
-    ended(gateway, worker, &stop).await
+    let ended = ended(gateway, worker, &stop).await;
+    if let Some(sweeping) = sweeping {
+        let _ = sweeping.await;
+    }
+    ended
 }
 
 /// Waits for the end of both parts; what one of them leaves undone after the drain is dropped.
@@ -163,20 +176,6 @@ fn load_agents(config: &Config) -> Result<Option<askwell_worker::agents::Agents>
         .map_err(|fault| misconfigured(format!("{name}: {fault}")))
 }
 
-async fn open(mode: &Mode) -> Result<Ports, Failure> {
-    match mode {
-        Mode::Embedded { data } => {
-            let folder = data.clone();
-            let opened = backends::open(Choice::Embedded { folder }).await;
-            opened.map_err(|fault| misconfigured(format!("ASKWELL_DATA (--data): {fault}")))
-        }
-        Mode::Gateway { .. } => Err(misconfigured(
-            "ASKWELL_AMQP_URL and ASKWELL_REDIS_URL: this version has the embedded store alone; \
-             leave both out",
-        )),
-    }
-}
-
 fn make_auth(config: &Config) -> Result<Auth, Failure> {
     let secret = match (&config.auth, &config.mode) {
         (config::Auth::Secret(secret), _) => secret.expose().as_bytes().to_vec(),
@@ -207,55 +206,4 @@ fn print_token(args: &Args, sub: &str, roles: &[String], ttl: &str) -> Result<()
         .map_err(|rule| misconfigured(format!("--sub and --role: {rule}")))?;
     println!("{token}");
     Ok(())
-}
-
-fn start_log(settings: &LogSettings) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&settings.filter).map_err(|_| {
-        misconfigured("ASKWELL_LOG (--log): must be directives such as info or askwell=debug")
-    })?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr);
-    match settings.format {
-        LogFormat::Text => lines.with_ansi(false).init(),
-        LogFormat::Json => lines.json().init(),
-    }
-    Ok(())
-}
-
-/// The first SIGTERM or ctrl-C drains, the second ends the process at once.
-fn stop_on_signal(stop: CancellationToken) -> io::Result<()> {
-    #[cfg(unix)]
-    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::spawn(async move {
-        for _ in 0..2 {
-            #[cfg(unix)]
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminated.recv() => {}
-            }
-            #[cfg(not(unix))]
-            let _ = tokio::signal::ctrl_c().await;
-            if stop.is_cancelled() {
-                process::exit(1);
-            }
-            tracing::info!("draining");
-            stop.cancel();
-        }
-    });
-    Ok(())
-}
-
-fn misconfigured(line: impl Display) -> Failure {
-    Failure {
-        exit: 2,
-        line: line.to_string(),
-    }
-}
-
-fn failed(line: impl Display) -> Failure {
-    Failure {
-        exit: 1,
-        line: line.to_string(),
-    }
 }

@@ -131,6 +131,17 @@ impl Refusal {
         }
     }
 
+    /// The store has no room for new runs; those that are there go on (SPEC 8).
+    pub fn full() -> Self {
+        Refusal {
+            retry_ms: Some(5_000),
+            ..Refusal::new(
+                Code::T0012,
+                "No new run can be started now: the store is nearly full.",
+            )
+        }
+    }
+
     /// The refusal of a code that says all itself.
     pub fn of(code: Code) -> Self {
         match code {

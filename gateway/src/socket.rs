@@ -165,7 +165,11 @@ async fn converse(
         pinged: AtomicBool::new(false),
     });
     // Registered before anything is read: what is told from here on waits in the lane.
-    let registered = gateway.hub.register(owner, hello.deltas);
+    let registered = gateway.hub.register(owner.clone(), hello.deltas);
+    if let Err(fault) = crate::hub::arrive(&gateway.ports, &[owner]).await {
+        // The hub writes it again; until then heads are compared, and nothing is lost.
+        tracing::debug!(%fault, "presence was not written");
+    }
     let (replies, outgoing) = mpsc::channel(REPLIES);
     let read = inbound::run(&connection, incoming, replies);
     let written = outbound::run(

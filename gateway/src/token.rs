@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::Rng as _;
 
 /// The file of the data folder that holds the development secret.
@@ -22,7 +24,7 @@ pub fn development_secret(folder: &Path) -> io::Result<Vec<u8>> {
     }
     let mut bytes = [0_u8; 32];
     rand::rng().fill_bytes(&mut bytes);
-    let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = URL_SAFE_NO_PAD.encode(bytes);
     // Written whole under another name and then linked: a second process (`askwell token`) never
     // reads half of it, and the first of two to come wins.
     let draft = folder.join(format!("{FILE}.{}", uuid::Uuid::new_v4().simple()));
@@ -70,7 +72,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let secret = development_secret(&data).unwrap();
-        assert_eq!(secret.len(), 64);
+        assert_eq!(secret.len(), 43);
         assert_eq!(development_secret(&data).unwrap(), secret);
         let names: Vec<_> = fs::read_dir(&data).unwrap().collect();
         assert_eq!(names.len(), 1);

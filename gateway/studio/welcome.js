@@ -12,7 +12,7 @@ import { h, newId } from './dom.js';
 const FIRST = {
   tshirt: 'A T-shirt, please',
   support: 'My parcel has not arrived',
-  order: 'I want to order stickers',
+  order: 'I want to order T-shirts',
 };
 
 /** The choice of an agent. */

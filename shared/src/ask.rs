@@ -31,8 +31,12 @@ pub struct ToolOffer {
     pub parameters: Value,
 }
 
+/// The most bytes of JSON that the drafts of one ask may have together (ours): they are shown on
+/// every device with the ask.
+const MOST_DRAFTS: usize = 64 * 1024;
+
 /// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// One question (SPEC 3.1).
@@ -58,7 +62,7 @@ impl Kind {
 }
 
 /// How an ask ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// An answer that fits was accepted.
@@ -74,7 +78,7 @@ pub enum Outcome {
 }
 
 /// Who settled an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct By {
     /// The `sub` of the token.
     pub sub: String,
@@ -84,7 +88,7 @@ pub struct By {
 }
 
 /// The end of an ask.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Settlement {
     /// How it ended.
     pub outcome: Outcome,
@@ -106,7 +110,7 @@ pub struct Settlement {
 }
 
 /// An ask, open or settled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Ask {
     /// Random id.
     pub id: String,
@@ -192,6 +196,10 @@ impl Ask {
         let (question, answer) = ask_question::fit_one(&self.input, n, data)?;
         let mut drafts = self.drafts.clone();
         drafts.insert(question.clone(), answer.clone());
+        let bytes = serde_json::to_string(&drafts).map_or(usize::MAX, |text| text.len());
+        if bytes > MOST_DRAFTS {
+            return Err(vec![Misfit::at("", "size")]);
+        }
         Ok(match ask_question::gather(&self.input, &drafts) {
             Some(whole) => Fitted::Settles(Some(whole)),
             None => Fitted::Draft {

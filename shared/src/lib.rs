@@ -7,6 +7,7 @@
 //!   to be.
 //! - [`run`], [`thread`], [`transcript`]: the state machine. It does no I/O and reads no clock.
 //! - [`wire`]: frames and records as they are sent.
+//! - [`program`]: what both programs do alike.
 //! - [`ports`]: what the store, the hints and the feed promise. [`sweep`]: what is due.
 //! - [`backends`]: who keeps those promises, and the one place that picks.
 
@@ -19,6 +20,7 @@ pub mod config;
 pub mod id;
 pub mod json;
 pub mod ports;
+pub mod program;
 pub mod run;
 pub mod shape;
 pub mod sweep;

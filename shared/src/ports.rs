@@ -3,6 +3,9 @@
 //!
 //! Every reply of the store carries its `now`, the only clock that decides anything.
 
+mod acts;
+mod commit;
+mod hint;
 mod keep;
 mod taken;
 mod verdict;
@@ -14,9 +17,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::Stream;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+pub use acts::SECOND_COPY_WAIT;
+pub use commit::{
+    Clock, CommandKey, CommandRecord, CommandWrite, Commit, Committed, Committer, Committing,
+};
+pub use hint::{Hint, HintKind, Settled};
 pub use keep::{
     AGENT_KEPT, COMMAND_KEPT, ENDED_KEPT, FAILED_KEPT, FRAMES_KEPT, HINT_AGAIN, THREAD_KEPT,
     push_wait,
@@ -25,11 +31,11 @@ pub use taken::{Ack, Taken};
 pub use verdict::{LastOp, Standing, verdict};
 
 use crate::agent::Announcement;
-use crate::ask::{Ask, Settlement};
+use crate::ask::Ask;
 use crate::caller::Starter;
 use crate::id::{Owner, RunId};
-use crate::run::{Moved, Run, Status, Token};
-use crate::thread::{Thread, ThreadMoved};
+use crate::run::{Run, Status, Token};
+use crate::thread::Thread;
 use crate::time::Millis;
 use crate::transcript::Transcript;
 
@@ -75,152 +81,6 @@ pub struct At<T> {
     pub now: Millis,
     /// The reply.
     pub value: T,
-}
-
-/// A caller's command: its id, and what it is known by (PROTOCOL 3).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CommandKey {
-    /// Who sent it.
-    pub caller: Starter,
-    /// The run it is about; `None` for a start.
-    pub run: Option<RunId>,
-    /// The client's id of it.
-    pub cmd: String,
-}
-
-impl CommandKey {
-    /// The key as text; different keys have different texts.
-    pub fn text(&self) -> String {
-        let kind = if self.caller.system { "s" } else { "p" };
-        let sub = &self.caller.sub;
-        let run = self.run.as_ref().map_or("-", RunId::as_str);
-        format!("{kind}{}:{sub}:{run}:{}", sub.len(), self.cmd)
-    }
-}
-
-/// What is kept of a command that was carried out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CommandRecord {
-    /// Digest of its body (kind and fields, compared as JSON).
-    pub digest: String,
-    /// Its reply, without `seq`.
-    pub reply: Value,
-    /// The last `seq` of its commit.
-    pub seq: u64,
-}
-
-/// A command to be kept with a commit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommandWrite {
-    /// Its key.
-    pub key: CommandKey,
-    /// Digest of its body.
-    pub digest: String,
-    /// Its reply, without `seq`.
-    pub reply: Value,
-}
-
-/// Who commits, which decides what makes a commit come too late.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Committer {
-    /// A worker that holds a lease. `op` counts its commits under this token from 1: the same
-    /// number again is the same commit and gets the same reply.
-    Worker {
-        /// The run it holds.
-        run: RunId,
-        /// Its right.
-        token: Token,
-        /// The number of this commit.
-        op: u64,
-    },
-    /// A caller, through a gateway. A command that is known already is not carried out again.
-    Caller(CommandWrite),
-    /// The sweeper, or a gateway that meets a late answer: the revision alone decides, since
-    /// what it does is a condition on state.
-    Sweeper,
-}
-
-/// A condition on the store's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
-    /// Always.
-    Any,
-    /// Only before this time (an answer).
-    Before(Millis),
-    /// Only at this time or later (an expiry, a reclaim).
-    From(Millis),
-}
-
-/// One transition: atomic over runs of one owner, their asks, transcripts and journals, the
-/// thread, the command record, the owner's log and every index.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Commit {
-    /// Whose runs.
-    pub owner: Owner,
-    /// Who commits.
-    pub by: Committer,
-    /// The condition on the clock.
-    pub clock: Clock,
-    /// The runs after the change, in the order of their frames. Each is written only where the
-    /// store holds the revision before it (`rev - 1`; none for a new run).
-    pub runs: Vec<Moved>,
-    /// The thread after the change, under the same condition on its own `rev`.
-    pub thread: Option<Thread>,
-    /// Runs that ended in the thread, with their numbers.
-    pub ended: Vec<(RunId, u64)>,
-}
-
-impl Commit {
-    /// A commit of one run outside a thread, or of a change that leaves its thread alone.
-    pub fn of(by: Committer, clock: Clock, moved: Moved) -> Self {
-        Commit {
-            owner: moved.run.owner(),
-            by,
-            clock,
-            runs: vec![moved],
-            thread: None,
-            ended: Vec::new(),
-        }
-    }
-
-    /// A commit of a thread and its runs.
-    pub fn of_thread(by: Committer, clock: Clock, moved: ThreadMoved) -> Self {
-        Commit {
-            owner: moved.thread.owner.clone(),
-            by,
-            clock,
-            runs: moved.runs,
-            thread: Some(moved.thread),
-            ended: moved.ended,
-        }
-    }
-}
-
-/// The reply to a commit. All but [`Committing::Done`] and [`Committing::Known`] have written
-/// nothing.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Committing {
-    /// It is durable.
-    Done(Committed),
-    /// This command was carried out before; the caller compares the digests.
-    Known(CommandRecord),
-    /// A revision differs: load and decide again.
-    Conflict,
-    /// The worker's right is gone: drop everything.
-    Lost,
-    /// The condition on the clock does not hold at `now`.
-    Untimely(Millis),
-}
-
-/// A durable commit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Committed {
-    /// The store's clock.
-    pub now: Millis,
-    /// The owner's head after it: the `seq` of its last frame.
-    pub seq: u64,
-    /// The gateways where the owner is online.
-    pub online: Vec<String>,
 }
 
 /// The reply to a claim.
@@ -364,7 +224,8 @@ pub trait Store: Send + Sync {
     async fn lease(&self, run: &RunId, nonce: &str, ttl: Duration) -> Result<At<Leasing>, Fault>;
 
     /// Makes a lease hold for `ttl` from now, and says at which gateways the owner is online;
-    /// `None`: the right is gone. A lease that is over but that nobody took away is renewed.
+    /// `None`: the right is gone. A lease that is over is not renewed, even where nobody took it
+    /// away yet: a sweeper that has seen it over may be about to.
     async fn renew(
         &self,
         run: &RunId,
@@ -426,100 +287,11 @@ pub trait Store: Send + Sync {
 
     /// Drops what has been kept long enough (SPEC 5): ended runs, commands, threads, agents.
     async fn forget(&self, partition: u8) -> Result<(), Fault>;
-}
 
-/// Why a run may be claimable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum HintKind {
-    /// It is new.
-    Start,
-    /// It goes on; a person waits.
-    Resume,
+    /// Whether new runs may be started. Where it says no, what is there goes on and is answered;
+    /// a start is refused with T0012.
+    async fn room(&self) -> Result<bool, Fault>;
 }
-
-/// "This run may be claimable."
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hint {
-    /// The run.
-    pub run: RunId,
-    /// Its revision when the hint was made.
-    pub rev: u64,
-    /// Its agent.
-    pub agent: String,
-    /// The revision of the agent that it is pinned to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<String>,
-    /// Why.
-    pub kind: HintKind,
-    /// The settlement that a caller was told is accepted: it stands here a second time, so that
-    /// a store that lost it gets it back (DESIGN 5).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settlement: Option<Box<Settled>>,
-}
-
-/// A caller's settlement as a hint carries it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settled {
-    /// The ask's id.
-    pub ask: String,
-    /// Its step.
-    pub step: String,
-    /// Its asking.
-    pub repeat: u32,
-    /// How it ended: outcome, data, by, at, cmd.
-    pub settlement: Settlement,
-    /// The command's digest.
-    pub digest: String,
-    /// The command's reply, without `seq`.
-    pub reply: Value,
-}
-
-impl Settled {
-    /// The settlement that a commit of a caller makes, if it makes one.
-    fn of(commit: &Commit) -> Option<(&Run, Self)> {
-        let Committer::Caller(command) = &commit.by else {
-            return None;
-        };
-        commit.runs.iter().find_map(|moved| {
-            let ask = moved
-                .asks
-                .iter()
-                .filter_map(|number| moved.run.asks.get(*number))
-                .find(|ask| ask.settled.as_ref().is_some_and(|end| end.by.is_some()))?;
-            let settled = Settled {
-                ask: ask.id.clone(),
-                step: ask.step.clone(),
-                repeat: ask.repeat,
-                settlement: ask.settled.clone()?,
-                digest: command.digest.clone(),
-                reply: command.reply.clone(),
-            };
-            Some((&moved.run, settled))
-        })
-    }
-}
-
-impl Hint {
-    /// The hint of a run that is due.
-    pub fn of(run: &Run) -> Self {
-        Hint {
-            run: run.id.clone(),
-            rev: run.rev,
-            agent: run.agent.clone(),
-            revision: run.pinned.then(|| run.revision.clone()),
-            kind: if run.turn == 0 {
-                HintKind::Start
-            } else {
-                HintKind::Resume
-            },
-            settlement: None,
-        }
-    }
-}
-
-/// How long a caller's `ok` waits for the second copy of a settlement (DESIGN 5).
-pub const SECOND_COPY_WAIT: Duration = Duration::from_secs(1);
 
 /// A stream of `T` that ends when its backend is closed.
 pub type Incoming<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
@@ -616,139 +388,5 @@ pub trait Feed: Send + Sync {
 impl fmt::Debug for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Ports")
-    }
-}
-
-impl Ports {
-    /// Commits, and where that is done tells the screens and hints what has become due.
-    ///
-    /// The order is the promise: nobody is told of what is not durable.
-    pub async fn commit(&self, commit: &Commit) -> Result<Committing, Fault> {
-        let reply = self.store.commit(commit).await?;
-        if let Committing::Done(committed) = &reply {
-            let runs = commit.runs.iter();
-            let told = runs.map(|moved| (&moved.run, moved.frames.as_slice()));
-            let told: Vec<_> = told.collect();
-            self.tell(&commit.owner, &told, committed.seq, &committed.online)
-                .await;
-            let settled = Settled::of(commit);
-            if let Some((run, settled)) = settled.clone() {
-                self.second_copy(run, settled).await;
-            }
-            for moved in &commit.runs {
-                // The settlement's message is the hint of its run.
-                if settled
-                    .as_ref()
-                    .is_none_or(|(run, _)| run.id != moved.run.id)
-                {
-                    self.hint(&moved.run, committed.now).await;
-                }
-            }
-        }
-        Ok(reply)
-    }
-
-    /// Commits a change of one run, with its thread where the run has ended: the thread's next
-    /// run becomes head in the same commit.
-    pub async fn commit_move(
-        &self,
-        by: Committer,
-        clock: Clock,
-        moved: Moved,
-    ) -> Result<Committing, Fault> {
-        let Some(name) = &moved.run.thread else {
-            return self.commit(&Commit::of(by, clock, moved)).await;
-        };
-        if moved.run.status.is_live() {
-            return self.commit(&Commit::of(by, clock, moved)).await;
-        }
-        let owner = moved.run.owner();
-        let Some(thread) = self.store.thread(&owner, name).await?.value else {
-            return Ok(Committing::Conflict);
-        };
-        let mut second = None;
-        if thread.head() == Some(&moved.run.id)
-            && let Some(next) = thread.second()
-        {
-            second = self.store.load(next, None).await?.value.run;
-        }
-        let now = moved.run.updated;
-        match thread.end(moved, second.as_ref(), now) {
-            Ok(moved) => self.commit(&Commit::of_thread(by, clock, moved)).await,
-            Err(_) => Ok(Committing::Conflict),
-        }
-    }
-
-    /// Hints a run that a worker could claim now.
-    pub async fn hint(&self, run: &Run, now: Millis) {
-        if run.claim(now) == crate::run::Claim::Free
-            && let Err(fault) = self.hints.put(Hint::of(run)).await
-        {
-            // The store's `ready` index brings the run back; the backend has said that it is away.
-            tracing::debug!(run = %run.id, %fault, "hint not taken");
-            if let Err(fault) = self.store.unhinted(&run.id).await {
-                tracing::debug!(run = %run.id, %fault, "the run waits for its next hint");
-            }
-        }
-    }
-
-    /// Puts a settlement where it stands a second time. `ok` follows after at most
-    /// [`SECOND_COPY_WAIT`], with or without it: the store has it.
-    async fn second_copy(&self, run: &Run, settled: Settled) {
-        let hint = Hint {
-            settlement: Some(Box::new(settled)),
-            ..Hint::of(run)
-        };
-        match tokio::time::timeout(SECOND_COPY_WAIT, self.hints.put(hint)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(fault)) => tracing::warn!(run = %run.id, %fault, "settlement not taken"),
-            Err(_) => tracing::warn!(run = %run.id, "settlement not confirmed in time"),
-        }
-    }
-
-    /// Tells an owner's screens of frames, by run, of which the last has `seq`.
-    pub async fn tell(
-        &self,
-        owner: &Owner,
-        told: &[(&Run, &[crate::wire::Frame])],
-        seq: u64,
-        online: &[String],
-    ) {
-        if let Some(news) = News::of(owner, told, seq) {
-            self.feed.publish(Arc::new(news), online).await;
-        }
-    }
-}
-
-impl News {
-    /// The news of frames, by run, of which the last has `seq`; `None` where there are none.
-    fn of(owner: &Owner, told: &[(&Run, &[crate::wire::Frame])], seq: u64) -> Option<Self> {
-        let frames: Vec<(&Run, &crate::wire::Frame)> = told
-            .iter()
-            .flat_map(|(run, frames)| frames.iter().map(move |frame| (*run, frame)))
-            .collect();
-        let (first, _) = frames.first()?;
-        let mut keys: Vec<String> = Vec::new();
-        for (run, frame) in &frames {
-            let key = format!("{}.{}", frame.kind(), run.agent);
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        let from = (seq + 1).saturating_sub(frames.len() as u64);
-        Some(News {
-            owner: owner.clone(),
-            run: first.id.clone(),
-            agent: first.agent.clone(),
-            keys,
-            frames: frames
-                .iter()
-                .zip(from..)
-                .map(|((_, frame), seq)| {
-                    let text = crate::wire::with_seq(&frame.text(), seq);
-                    (seq, Arc::from(text))
-                })
-                .collect(),
-        })
     }
 }

@@ -145,7 +145,7 @@ pub enum CallState {
 }
 
 /// A call of the current turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Call {
     /// The provider's id.
     pub call: String,
@@ -163,7 +163,7 @@ pub struct Call {
 }
 
 /// A run. `asks` are kept in records of their own; everything else is the run's header.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// The record's version.

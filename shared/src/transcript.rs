@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The provider's own form of an assistant message, kept so that any worker can send it back
 /// unchanged (reasoning blocks, signatures, vendor fields).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Raw {
     /// Which provider made it; another provider builds its own form from the text and calls.
     pub provider: String,
@@ -15,7 +15,7 @@ pub struct Raw {
 }
 
 /// Tokens that model calls used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// Tokens read.
@@ -40,7 +40,7 @@ impl Usage {
 }
 
 /// A call as the model made it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct MessageCall {
     /// The provider's id of the call, unique in its turn.
     pub call: String,
@@ -53,7 +53,7 @@ pub struct MessageCall {
 }
 
 /// One finished message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Message {
     /// The person's (turn 0).
@@ -76,7 +76,7 @@ pub enum Message {
 }
 
 /// How far a call of the journal is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CallEnd {
     /// An intent: the call may have been made.
@@ -88,7 +88,7 @@ pub enum CallEnd {
 }
 
 /// One call of the journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct JournalEntry {
     /// Which turn, from 1.
     pub turn: u32,
@@ -107,7 +107,7 @@ pub struct JournalEntry {
 }
 
 /// All that a run keeps of its conversation.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub struct Transcript {
     /// The messages, in order.
     pub messages: Vec<Message>,

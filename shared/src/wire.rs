@@ -185,6 +185,9 @@ pub struct AskView {
     /// The reason of a refusal (ours).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether drafts or the input were left out for their length: GET has them whole.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 impl AskView {
@@ -211,7 +214,22 @@ impl AskView {
             at: settled.map(|settled| settled.at.rfc3339()),
             data: settled.and_then(|settled| settled.data.clone()),
             reason: settled.and_then(|settled| settled.reason.clone()),
+            truncated: false,
         }
+    }
+
+    /// The ask as it goes into a frame: the same in `ask.opened` and in a snapshot. Where drafts
+    /// or the input make it longer than a frame they are left out and it is marked.
+    pub fn framed(ask: &Ask) -> Self {
+        let mut view = AskView::full(ask);
+        if encoded(&view) > MAX_FRAME - FRAME_ROOM {
+            view.drafts = Map::new();
+            view.truncated = true;
+        }
+        if encoded(&view) > MAX_FRAME - FRAME_ROOM {
+            view.input = Value::Null;
+        }
+        view
     }
 
     /// The ask without question text and answers, for ops (SPEC 3.7).
@@ -303,7 +321,7 @@ impl Frame {
     /// An ask that was opened.
     pub fn opened(ask: &Ask) -> Self {
         Frame::AskOpened {
-            ask: Box::new(AskView::full(ask)),
+            ask: Box::new(AskView::framed(ask)),
         }
     }
 
@@ -460,6 +478,43 @@ mod tests {
         assert_eq!(value["type"], frame.kind());
         assert_eq!(value["type"], "run.message");
         assert_eq!(value["role"], "user");
+    }
+
+    #[test]
+    fn an_ask_that_fits_no_frame_is_marked() {
+        let ask = |input: usize, draft: usize| {
+            let mut drafts = Map::new();
+            drafts.insert("a".into(), Value::String("d".repeat(draft)));
+            Ask {
+                id: "ask_1".into(),
+                run: run_id(),
+                agent: "a".into(),
+                turn: 1,
+                call: 0,
+                step: "t 1.1".into(),
+                repeat: 1,
+                kind: crate::ask::Kind::Approval,
+                tool: "t".into(),
+                input: Value::String("i".repeat(input)),
+                questions: 1,
+                editable: None,
+                opened: crate::time::Millis(0),
+                deadline: crate::time::Millis(1),
+                drafts,
+                settled: None,
+            }
+        };
+        for (input, draft, kept_input, kept_drafts) in [
+            (100, 100, true, true),
+            (40_000, 40_000, true, false),
+            (200_000, 100, false, false),
+        ] {
+            let view = AskView::framed(&ask(input, draft));
+            assert_eq!(view.input != Value::Null, kept_input);
+            assert_eq!(!view.drafts.is_empty(), kept_drafts);
+            assert_eq!(view.truncated, !kept_drafts);
+            assert!(Frame::opened(&ask(input, draft)).text().len() < MAX_FRAME);
+        }
     }
 
     #[test]

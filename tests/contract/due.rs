@@ -158,7 +158,7 @@ pub async fn an_ask_is_due_at_its_deadline(on: Subject) {
 pub async fn a_lease_is_due_at_its_end(on: Subject) {
     let ada = person();
     let over = on.claim_for(&on.start(&ada).await.id, Duration::ZERO).await;
-    let renewed = on.claim_for(&on.start(&ada).await.id, Duration::ZERO).await;
+    let renewed = on.claim(&on.start(&ada).await.id).await;
     let fresh = on.claim(&on.start(&ada).await.id).await;
     let mut released = on.claim_for(&on.start(&ada).await.id, Duration::ZERO).await;
     on.work(&mut released, Event::Released).await;

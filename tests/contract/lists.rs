@@ -13,6 +13,9 @@ use super::fixture::{
     system,
 };
 
+/// More than any of these tests starts, others that share the store included.
+const MANY: usize = 10_000;
+
 /// The ids of open asks, page by page.
 async fn asks(on: &Subject, mut page: Page) -> Vec<(Millis, String)> {
     let mut ids = Vec::new();
@@ -24,6 +27,7 @@ async fn asks(on: &Subject, mut page: Page) -> Vec<(Millis, String)> {
         };
         page.after = Some((last.opened, last.id.clone()));
         ids.extend(asks.into_iter().map(|ask| (ask.opened, ask.id)));
+        assert!(ids.len() <= MANY, "pages without end");
     }
 }
 
@@ -38,6 +42,7 @@ async fn runs(on: &Subject, mut page: Page) -> Vec<String> {
         };
         page.after = Some((last.created, last.id.to_string()));
         ids.extend(runs.into_iter().map(|run| run.id.to_string()));
+        assert!(ids.len() <= MANY, "pages without end");
     }
 }
 
@@ -148,6 +153,21 @@ pub async fn runs_are_found_by_agent_thread_and_status(on: Subject) {
     assert_eq!(find(None, None, &live).await, ids[..2]);
     assert_eq!(find(Some("a"), Some("chat"), &live).await, ids[1..2]);
     assert_eq!(find(Some("b"), None, &live).await, [""; 0]);
+    // Several statuses are one list, everybody's as well.
+    let some = Page {
+        statuses: vec![Status::Succeeded, Status::Queued, Status::Queued],
+        limit: 2,
+        ..page(&ada)
+    };
+    let hers = runs(&on, some.clone()).await;
+    assert_eq!(hers.len(), 3);
+    let all = Page {
+        whose: Whose::All,
+        ..some
+    };
+    let mut all = runs(&on, all).await;
+    all.retain(|run| ids.contains(run));
+    assert_eq!(all, hers);
 }
 
 /// A page goes on where the one before it ended, though newer runs have come.

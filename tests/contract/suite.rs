@@ -1,8 +1,8 @@
 //! The contract of the ports: one suite that every backend passes unchanged (DESIGN 3).
 //!
 //! Each public function of the modules below is one promise. A test file names a function that
-//! opens a fresh [`Subject`] and calls [`contract!`](crate::contract) with it; a backend whose
-//! clock can be moved calls [`contract_over_time!`](crate::contract_over_time) too.
+//! opens a fresh [`Subject`] and calls [`contract!`](crate::contract!) with it; a backend whose
+//! clock can be moved calls [`contract_over_time!`](crate::contract_over_time!) too.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

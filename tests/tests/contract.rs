@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use askwell_shared::backends::embedded;
+use askwell_shared::backends::{embedded, redis};
+use askwell_shared::ports::Ports;
 use askwell_shared::time::Millis;
 use askwell_tests::contract::Subject;
+use askwell_tests::servers::Redis;
 use tempfile::tempdir;
 
 /// A fresh store of the embedded backend, with a clock that can be moved on.
@@ -29,6 +31,30 @@ async fn open_embedded() -> Subject {
         })),
         keep: Box::new(folder),
     }
+}
+
+/// A fresh store on a Redis of its own, with hints and feed of this process.
+async fn open_redis() -> Subject {
+    let server = Redis::start().await.unwrap();
+    let ahead = Arc::new(AtomicI64::new(0));
+    let store = redis::open_ahead(&server.url(), Arc::clone(&ahead)).await;
+    Subject {
+        ports: Ports {
+            store: store.unwrap(),
+            hints: embedded::local_hints(),
+            feed: embedded::local_feed(),
+        },
+        travel: Some(Box::new(move |time: Duration| {
+            let time = i64::try_from(time.as_millis()).unwrap();
+            ahead.fetch_add(time, Ordering::SeqCst);
+        })),
+        keep: Box::new(server),
+    }
+}
+
+mod redis_backend {
+    askwell_tests::contract!(crate::open_redis);
+    askwell_tests::contract_over_time!(crate::open_redis);
 }
 
 mod embedded_backend {

@@ -73,7 +73,7 @@ fn the_domain_does_no_io_and_reads_no_clock() {
         "std::net",
         "SystemTime",
         "Instant::now",
-        "backends",
+        "crate::backends",
         "async fn",
     ];
     for part in ["run", "ask", "shape", "json", "agent"] {

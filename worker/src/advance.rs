@@ -9,7 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use askwell_shared::agent::Limits;
-use askwell_shared::ask::texts;
+use askwell_shared::ask::{Ask, texts};
 use askwell_shared::id::{new_ask_id, new_nonce};
 use askwell_shared::ports::{Hint, Leased, Leasing, Ports, Taken};
 use askwell_shared::run::{Call, CallState, Event, Late, Next, SavedTurn, Status};
@@ -21,6 +21,7 @@ use crate::deltas::{Deltas, Streaming};
 use crate::driver::{NoTurn, Turn, TurnCall, TurnView};
 use crate::hold::{Hold, NotCommitted};
 use crate::plan::plan;
+use crate::restore::restore;
 use crate::tools::CallContext;
 
 /// Tries of one model call before the run fails (SPEC 4).
@@ -75,6 +76,15 @@ pub async fn advance(context: &Context, taken: Taken) {
     let hint = &hint;
     let asked = Instant::now();
     let claimed = claim(context, hint).await;
+    if let Some(settled) = &hint.settlement {
+        let waits = |leased: &Leased| leased.run.ask(&settled.ask).is_some_and(Ask::is_open);
+        let unseen = claimed.as_ref().is_none_or(|(_, leased)| waits(leased));
+        if unseen && let Err(fault) = restore(&context.ports, &hint.run, settled).await {
+            // Not acknowledged: the message comes again.
+            tracing::warn!(run = %hint.run, %fault, "a settlement could not be compared");
+            return;
+        }
+    }
     // From here on the lease, or the `ready` index, stands for the run: the hint is used up.
     ack.done();
     let Some((now, leased)) = claimed else {

@@ -46,6 +46,12 @@ pub fn load(agents: Vec<Agent>, secret: &dyn Fn(&str) -> Option<String>) -> Resu
 impl Loaded {
     /// Makes one agent ready, with the engine's own loop as its driver.
     pub fn new(agent: Agent, secret: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        if let Some(server) = agent.mcp.first() {
+            return Err(format!(
+                "mcp.{}: is not spoken by this version",
+                server.server
+            ));
+        }
         let model = model(&agent.model, secret)?;
         let mut tools: BTreeMap<String, Arc<dyn Tool>> = BTreeMap::new();
         for spec in &agent.tools {

@@ -1,11 +1,11 @@
 //! Askwell's worker: claims runs, advances them, gives them back. In reading order:
 //!
 //! - [`serve`]: a slot for each run, announcing, sweeping, drain.
-//! - [`advance`]: one claimed run: decide, act, commit; [`hold`]: its lease and its commits.
+//! - [`mod@advance`]: one claimed run: decide, act, commit; [`hold`]: its lease and its commits.
 //! - [`driver`]: who decides the turns; the engine's loop over a model. [`plan`]: what is to
 //!   happen to a turn's calls.
 //! - [`model`], [`tools`], [`guards`]: what agents are made of; [`agents`]: made ready.
-//! - [`deltas`]: streamed text.
+//! - [`restore`]: an accepted answer that the store lost. [`deltas`]: streamed text.
 //!
 //! A worker keeps nothing that another could need: whatever is not in the store is lost with it
 //! and made again.
@@ -18,6 +18,7 @@ pub mod guards;
 pub mod hold;
 pub mod model;
 pub mod plan;
+pub mod restore;
 pub mod tools;
 
 use std::collections::BTreeMap;

@@ -11,6 +11,9 @@ use crate::agents::Loaded;
 use crate::driver::TurnCall;
 use crate::guards::check_all;
 
+/// The most bytes of an input that a person is asked to approve, as of any ask (ours).
+const MOST_SHOWN: usize = 32 * 1024;
+
 /// Plans one call.
 pub async fn plan(agent: &Loaded, call: TurnCall) -> SavedCall {
     let (input, plan) = match call.input {
@@ -51,11 +54,18 @@ async fn own_tool(agent: &Loaded, name: &str, input: &Value) -> Plan {
         return Plan::Tell(texts::tool_gone(name));
     };
     let spec = tool.spec();
-    if let Err(misfits) = input::check_input(&spec.parameters, input) {
-        return Plan::Tell(input::tell(&misfits));
+    if let Err(told) = input::check_for_model(&spec.parameters, input) {
+        return Plan::Tell(told);
     }
     if spec.approval != Approval::Always && !tool.needs_approval(input) {
         return Plan::Call;
+    }
+    let bytes = input.to_string().len();
+    if bytes > MOST_SHOWN {
+        return Plan::Tell(format!(
+            "A person has to approve this call, and its input is {bytes} bytes of JSON; at most \
+             {MOST_SHOWN} can be shown. Nothing was done."
+        ));
     }
     let editable = spec.editable.then(|| spec.parameters.clone());
     guarded(agent, name, Kind::Approval, input.clone(), 1, editable).await

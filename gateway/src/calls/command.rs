@@ -215,7 +215,7 @@ mod tests {
             ),
             ("approve", r#"{"run":"r","step":"q","n":1.5}"#, "n"),
             ("refuse", r#"{"run":"r","step":"q","reason":3}"#, "reason"),
-            ("cancel", r#"{}"#, "run"),
+            ("cancel", r"{}", "run"),
             ("retry", r#"{"run":[]}"#, "run"),
         ] {
             let refusal = read(kind, json).unwrap_err();

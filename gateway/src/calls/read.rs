@@ -73,7 +73,7 @@ impl Calls {
     /// A page of runs with their asks, newest first: `GET /v1/runs`. Ops see everybody's.
     pub async fn runs(&self, caller: &Caller, filter: &RunFilter) -> Result<Value, Refusal> {
         let limit = read_limit(filter.limit.as_deref())?;
-        let mut page = self.page(caller, limit, filter.cursor.as_deref())?;
+        let mut page = page_of(caller, limit, filter.cursor.as_deref())?;
         page.agent.clone_from(&filter.agent);
         page.thread.clone_from(&filter.thread);
         page.statuses = read_statuses(filter.status.as_deref())?;
@@ -112,7 +112,7 @@ impl Calls {
             return Err(Refusal::malformed("The field state must be open."));
         }
         let limit = read_limit(filter.limit.as_deref())?;
-        let mut page = self.page(caller, limit, filter.cursor.as_deref())?;
+        let mut page = page_of(caller, limit, filter.cursor.as_deref())?;
         page.agent.clone_from(&filter.agent);
         let store = &self.ports.store;
         let mut patience = Patience::new();
@@ -146,22 +146,22 @@ impl Calls {
         let starter = run.as_ref().map(|run| &run.starter);
         Ok(may_read(caller, starter).unwrap_or(View::Redacted))
     }
+}
 
-    fn page(&self, caller: &Caller, limit: usize, cursor: Option<&str>) -> Result<Page, Refusal> {
-        Ok(Page {
-            whose: if caller.is_ops() {
-                Whose::All
-            } else {
-                Whose::Of(caller.as_starter())
-            },
-            agent: None,
-            thread: None,
-            statuses: Vec::new(),
-            // One more than is shown tells whether there is another page.
-            limit: limit + 1,
-            after: cursor.map(read_cursor).transpose()?,
-        })
-    }
+fn page_of(caller: &Caller, limit: usize, cursor: Option<&str>) -> Result<Page, Refusal> {
+    Ok(Page {
+        whose: if caller.is_ops() {
+            Whose::All
+        } else {
+            Whose::Of(caller.as_starter())
+        },
+        agent: None,
+        thread: None,
+        statuses: Vec::new(),
+        // One more than is shown tells whether there is another page.
+        limit: limit + 1,
+        after: cursor.map(read_cursor).transpose()?,
+    })
 }
 
 fn show_ask(ask: &Ask, view: View) -> AskView {

@@ -36,6 +36,13 @@ impl Calls {
             return known.map_or_else(|| Err(Refusal::no_agent()), |record| write.known(record));
         };
 
+        let room = patience.read(|| self.ports.store.room()).await?;
+        if !room {
+            let reading = || self.ports.store.command(&write.key);
+            let known = patience.read(reading).await?.value;
+            return known.map_or_else(|| Err(Refusal::full()), |record| write.known(record));
+        }
+
         let starter = caller.as_starter();
         let partition = partition_for(&starter, &write.key.cmd);
         let start = run::Start {

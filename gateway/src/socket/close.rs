@@ -70,6 +70,8 @@ const fn close(code: u16, reason: &'static str) -> Close {
 /// with unread bytes in it is reset, and the peer may never see the code.
 pub(super) async fn farewell(sink: &mut Sink, incoming: &mut Incoming, close: Close) {
     if close.code == 0 {
+        // The answer to the peer's own close is queued by the read that met it, and sent here.
+        let _ = timeout(FAREWELL, sink.flush()).await;
         return;
     }
     let frame = CloseFrame {

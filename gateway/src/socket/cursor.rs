@@ -40,10 +40,10 @@ pub(super) fn meets(last: u64, seq: u64) -> Meets {
 /// Why a client that was there before gets the state; `None`: the frames after `resume` are
 /// there, all of them. `events` are those after `resume.seq`.
 pub(super) fn why_snapshot(resume: &Resume, events: &Events) -> Option<&'static str> {
-    if resume.epoch != events.epoch {
-        Some("epoch")
-    } else {
+    if resume.epoch == events.epoch {
         hole(resume.seq, events)
+    } else {
+        Some("epoch")
     }
 }
 

@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest name of a device, in characters.
 const LONGEST_DEVICE: usize = 128;
 
+/// The last number that JSON, Lua and SQLite all count exactly.
+const LAST_SEQ: u64 = (1 << 53) - 1;
+
 /// Frames that are no `hello` and are answered before it; a client that sends more is none.
 const MOST_MALFORMED: usize = 8;
 
@@ -43,9 +46,21 @@ pub(super) async fn wait(
 ) -> Result<(Hello, Signed), Close> {
     let first = timeout(PATIENCE, first(sink, incoming)).await;
     let hello = first.unwrap_or(Err(Close::PROTOCOL))?;
-    let signed = match &hello.token {
-        Some(token) => gateway.auth.check(token, auth::now()).ok(),
-        None => signed,
+    let renewed = match &hello.token {
+        Some(token) => Some(
+            gateway
+                .auth
+                .check(token, auth::now())
+                .map_err(|_| Close::TOKEN)?,
+        ),
+        None => None,
+    };
+    let signed = match (signed, renewed) {
+        // Who came in with one token does not become somebody else by another.
+        (Some(before), Some(after)) if before.caller.as_starter() != after.caller.as_starter() => {
+            return Err(Close::TOKEN);
+        }
+        (before, after) => after.or(before),
     };
     match signed {
         None => Err(Close::TOKEN),
@@ -98,7 +113,9 @@ fn read(map: &Map<String, Value>) -> Result<Hello, Refusal> {
             let resume = Fields(resume);
             Some(Resume {
                 epoch: resume.text("epoch")?,
-                seq: resume.seq("seq")?,
+                // No log comes near the end of its numbers: what is beyond is ahead of it all the
+                // same, and every store can count so far.
+                seq: resume.seq("seq")?.min(LAST_SEQ),
             })
         }
         Some(_) => {

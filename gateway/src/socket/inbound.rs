@@ -131,14 +131,12 @@ async fn take(
 
 /// The command id, which every command must have.
 fn need<'a>(cmd: Option<&'a str>, map: &Map<String, Value>) -> Result<&'a str, Refusal> {
-    match cmd {
-        Some(cmd) => Ok(cmd),
-        None => {
-            let text = Fields(map).text("cmd")?;
-            check_cmd(&text)?;
-            Err(Refusal::malformed("The field cmd is missing."))
-        }
+    if let Some(cmd) = cmd {
+        return Ok(cmd);
     }
+    let text = Fields(map).text("cmd")?;
+    check_cmd(&text)?;
+    Err(Refusal::malformed("The field cmd is missing."))
 }
 
 /// Takes a new token for the same person; any other leaves the old one in force.

@@ -101,15 +101,14 @@ impl Outbound<'_> {
             let (store, owner) = (&self.connection.gateway.ports.store, &self.connection.owner);
             let events = patiently(|| store.events_after(owner, resume.seq, PAGE));
             let events = events.await?;
-            match why_snapshot(resume, &events) {
-                Some(reason) => why = reason,
-                None => {
-                    self.epoch.clone_from(&events.epoch);
-                    self.sent = resume.seq;
-                    self.greet(events.head, None).await?;
-                    self.replay(events);
-                    return Ok(());
-                }
+            if let Some(reason) = why_snapshot(resume, &events) {
+                why = reason;
+            } else {
+                self.epoch.clone_from(&events.epoch);
+                self.sent = resume.seq;
+                self.greet(events.head, None).await?;
+                self.replay(events);
+                return Ok(());
             }
         }
         self.snapshot(Some(why)).await
@@ -160,8 +159,8 @@ impl Outbound<'_> {
         let stop = &connection.gateway.stop;
         let mut signed = connection.signed.subscribe();
         let mut ends = Instant::now() + signed.borrow_and_update().closes_in(auth::now());
-        let mut ping = Instant::now() + Duration::from_secs(PING_S);
-        let mut pong: Option<Instant> = None;
+        let mut ping_at = Instant::now() + Duration::from_secs(PING_S);
+        let mut deadline: Option<Instant> = None;
         let mut page: Option<Page> = None;
         loop {
             if self.waiting.is_empty() {
@@ -180,20 +179,20 @@ impl Outbound<'_> {
                         ends = Instant::now() + closes;
                     }
                 }
-                () = until(pong) => {
-                    pong = None;
+                () = until(deadline) => {
+                    deadline = None;
                     // While the process stops nobody reads the pongs.
                     if !connection.was_answered() && !stop.is_cancelled() {
                         return Err(Close::NO_PONG);
                     }
                 }
-                () = sleep_until(ping) => {
+                () = sleep_until(ping_at) => {
                     connection.pinged.store(true, Ordering::Relaxed);
                     let head = self.lane.known_head().max(self.sent);
                     write(self.sink, frames::ping(head)).await?;
                     let now = Instant::now();
-                    pong = Some(now + Duration::from_secs(DEADLINE_S));
-                    ping = now + Duration::from_secs(PING_S);
+                    deadline = Some(now + Duration::from_secs(DEADLINE_S));
+                    ping_at = now + Duration::from_secs(PING_S);
                 }
                 reply = outgoing.recv() => match reply {
                     None => return Ok(()),

@@ -1,9 +1,7 @@
 //! An owner's state in parts that fit a frame (PROTOCOL 2, `snapshot`).
 
-use askwell_shared::ask::Ask;
 use askwell_shared::ports::Snapshot;
 use askwell_shared::wire::{AskView, MAX_FRAME};
-use serde_json::{Map, Value};
 
 use crate::refusal::to_value;
 
@@ -12,7 +10,10 @@ const ROOM: usize = 256;
 
 /// The parts, the last with `more: false`.
 pub(super) fn parts(snapshot: &Snapshot) -> Vec<String> {
-    let asks = snapshot.asks.iter().map(|ask| (true, ask_text(ask)));
+    let asks = snapshot
+        .asks
+        .iter()
+        .map(|ask| (true, to_value(&AskView::framed(ask)).to_string()));
     let runs = snapshot
         .runs
         .iter()
@@ -43,7 +44,7 @@ struct Part {
 impl Part {
     fn takes(&self, item: &str) -> bool {
         let used = self.asks.len() + self.runs.len();
-        used == 0 || used + item.len() + 1 <= MAX_FRAME - ROOM
+        used == 0 || used + item.len() < MAX_FRAME - ROOM
     }
 
     fn add(&mut self, is_ask: bool, item: &str) {
@@ -66,31 +67,14 @@ impl Part {
     }
 }
 
-/// An ask as JSON. Where drafts or the input make it longer than a frame they are left out and
-/// it is marked: GET has them whole.
-fn ask_text(ask: &Ask) -> String {
-    let mut view = AskView::full(ask);
-    let whole = to_value(&view).to_string();
-    if whole.len() <= MAX_FRAME - ROOM {
-        return whole;
-    }
-    view.drafts = Map::new();
-    let mut cut = to_value(&view);
-    cut["truncated"] = true.into();
-    if cut.to_string().len() > MAX_FRAME - ROOM {
-        cut["input"] = Value::Null;
-    }
-    cut.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use askwell_shared::ask::Kind;
+    use askwell_shared::ask::{Ask, Kind};
     use askwell_shared::id::RunId;
     use askwell_shared::time::Millis;
     use askwell_shared::wire::LiveRun;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     fn ask(number: usize, text: &str) -> Ask {
         Ask {

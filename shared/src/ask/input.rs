@@ -15,6 +15,10 @@ const MOST_MISFITS: usize = 20;
 /// names are the sender's and a reply does not carry them back at any length.
 const LONGEST_POINTER: usize = 256;
 
+/// The most characters of one broken rule as a model reads it: a schema's list of values may be
+/// long.
+const LONGEST_RULE: usize = 400;
+
 /// Checks at start that `schema` can be used at all.
 ///
 /// # Errors
@@ -51,12 +55,40 @@ pub fn check_input(schema: &Value, input: &Value) -> Result<(), Vec<Misfit>> {
     }
 }
 
-/// What the tool answers a model whose input does not fit, in place of running.
-pub fn tell(misfits: &[Misfit]) -> String {
-    format!(
-        "The input does not fit this tool: {}. Nothing was done.",
-        places(misfits)
-    )
+/// Checks a tool's `input` for a model, which reads what the schema wants: its names may be told,
+/// values are not repeated.
+///
+/// # Errors
+/// What the tool answers the model in place of running.
+pub fn check_for_model(schema: &Value, input: &Value) -> Result<(), String> {
+    let validator = compile(schema).map_err(|_| tell("its schema is unusable"))?;
+    let places: Vec<String> = validator
+        .iter_errors(input)
+        .take(MOST_MISFITS)
+        .map(|fault| {
+            let pointer = fault.instance_path().as_str();
+            let place = match named(pointer) {
+                "" => "the input",
+                place => place,
+            };
+            let rule: String = fault
+                .masked()
+                .to_string()
+                .chars()
+                .take(LONGEST_RULE)
+                .collect();
+            format!("{place}: {rule}")
+        })
+        .collect();
+    if places.is_empty() {
+        Ok(())
+    } else {
+        Err(tell(&places.join("; ")))
+    }
+}
+
+fn tell(places: &str) -> String {
+    format!("The input does not fit this tool: {places}. Nothing was done.")
 }
 
 /// The places of `misfits`, in words.
@@ -187,15 +219,19 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_told_the_places() {
-        let misfits = [
-            Misfit::at("", "required"),
-            Misfit::at("/n", "dependentRequired"),
-        ];
-        assert_eq!(
-            tell(&misfits),
-            "The input does not fit this tool: the whole lacks a property that is required \
-             (required); /n breaks the rule dependentRequired. Nothing was done."
-        );
+    fn the_model_is_told_the_places_and_no_value() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"n": {"type": "integer"}, "size": {"enum": ["S", "M"]}},
+            "required": ["order"]
+        });
+        let input = json!({"n": "a planted value", "size": "XL"});
+        let told = check_for_model(&schema, &input).unwrap_err();
+        for part in ["order", "/n: ", "integer", "/size: ", "\"M\""] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(!told.contains("planted") && !told.contains("XL"), "{told}");
+        assert_eq!(check_for_model(&schema, &json!({"order": 1})), Ok(()));
+        assert!(check_for_model(&json!({"type": "int"}), &json!({})).is_err());
     }
 }

@@ -27,8 +27,8 @@ use crate::agent::Announcement;
 use crate::ask::Ask;
 use crate::id::{Owner, RunId};
 use crate::ports::{
-    At, CommandKey, CommandRecord, Commit, Committing, Due, Events, Fault, Found, Known, Leasing,
-    Page, Ports, Snapshot, Store,
+    At, CommandKey, CommandRecord, Commit, Committing, Due, Events, Fault, Feed, Found, Hints,
+    Known, Leasing, Page, Ports, Snapshot, Store,
 };
 use crate::run::{Run, Token};
 use crate::thread::Thread;
@@ -75,9 +75,19 @@ pub fn open(folder: &Path, now: Now) -> Result<Ports, OpenFault> {
     };
     Ok(Ports {
         store: Arc::new(store),
-        hints: Arc::new(hints::LocalHints::default()),
-        feed: Arc::new(feed::LocalFeed::default()),
+        hints: local_hints(),
+        feed: local_feed(),
     })
+}
+
+/// Hints within this process, for a store that others than this backend keep.
+pub fn local_hints() -> Arc<dyn Hints> {
+    Arc::new(hints::LocalHints::default())
+}
+
+/// The feed within this process, for a store that others than this backend keep.
+pub fn local_feed() -> Arc<dyn Feed> {
+    Arc::new(feed::LocalFeed::default())
 }
 
 /// Why a change or a reading failed.
@@ -156,7 +166,7 @@ impl Store for Embedded {
         self.writer
             .change("renew", move |connection| {
                 let now = clock();
-                let held = commit::renew(connection, &run, &token, now.after(ttl))?;
+                let held = commit::renew(connection, &run, &token, now, now.after(ttl))?;
                 let value = held.then(Vec::new);
                 Ok(At { now, value })
             })
@@ -301,6 +311,11 @@ impl Store for Embedded {
         self.writer
             .change("forget", move |connection| sweep::forget(connection, now()))
             .await
+    }
+
+    /// A full disk is a fault of the commit that meets it.
+    async fn room(&self) -> Result<bool, Fault> {
+        Ok(true)
     }
 }
 

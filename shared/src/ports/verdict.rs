@@ -94,3 +94,148 @@ impl Commit {
         Some(&moved.run.id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::caller::Starter;
+    use crate::ports::{CommandKey, CommandWrite};
+    use crate::run::{Run, Start};
+
+    const NOW: Millis = Millis(1_000);
+
+    fn commit(by: Committer, clock: Clock) -> Commit {
+        let start = Start {
+            id: RunId::new(0, Uuid::nil()),
+            starter: ada(),
+            agent: "asker".into(),
+            revision: "r1".into(),
+            pinned: false,
+            tell_expiry: false,
+            thread: None,
+            input: json!("hi"),
+        };
+        Commit::of(by, clock, Run::start(start, true, 0, NOW))
+    }
+
+    fn ada() -> Starter {
+        Starter {
+            sub: "ada".into(),
+            system: false,
+        }
+    }
+
+    fn token(fence: u64, nonce: &str) -> Token {
+        Token {
+            fence,
+            nonce: nonce.into(),
+        }
+    }
+
+    fn worker(token: Token, op: u64) -> Committer {
+        Committer::Worker {
+            run: RunId::new(0, Uuid::nil()),
+            token,
+            op,
+        }
+    }
+
+    fn reply() -> Committed {
+        Committed {
+            now: Millis(7),
+            seq: 7,
+            online: Vec::new(),
+        }
+    }
+
+    /// A store that has none of the commit's runs, where the first worker holds the run.
+    fn standing() -> Standing {
+        Standing {
+            holder: Some(token(1, "a")),
+            last_op: Some(LastOp {
+                token: token(1, "a"),
+                op: 1,
+                reply: reply(),
+            }),
+            runs: vec![0],
+            ..Standing::default()
+        }
+    }
+
+    #[test]
+    fn a_time_limit_is_met_to_the_millisecond() {
+        let of = |clock| verdict(&commit(Committer::Sweeper, clock), &standing(), NOW);
+        let untimely = Some(Committing::Untimely(NOW));
+        assert_eq!(of(Clock::Any), None);
+        assert_eq!(of(Clock::Before(Millis(1_001))), None);
+        assert_eq!(of(Clock::Before(NOW)), untimely);
+        assert_eq!(of(Clock::From(NOW)), None);
+        assert_eq!(of(Clock::From(Millis(1_001))), untimely);
+    }
+
+    #[test]
+    fn a_worker_is_known_by_its_whole_token_and_op() {
+        let of = |token, op| verdict(&commit(worker(token, op), Clock::Any), &standing(), NOW);
+        assert_eq!(of(token(1, "a"), 1), Some(Committing::Done(reply())));
+        assert_eq!(of(token(1, "a"), 2), None);
+        assert_eq!(of(token(1, "b"), 1), Some(Committing::Lost));
+        assert_eq!(of(token(2, "a"), 1), Some(Committing::Lost));
+        let nobody = Standing {
+            holder: None,
+            ..standing()
+        };
+        let again = commit(worker(token(1, "a"), 1), Clock::Any);
+        let done = Some(Committing::Done(reply()));
+        assert_eq!(verdict(&again, &nobody, NOW), done);
+        let next = commit(worker(token(1, "a"), 2), Clock::Any);
+        assert_eq!(verdict(&next, &nobody, NOW), Some(Committing::Lost));
+    }
+
+    #[test]
+    fn each_check_comes_before_the_next() {
+        let stale = Standing {
+            runs: vec![5],
+            command: Some(CommandRecord {
+                digest: "d".into(),
+                reply: json!({}),
+                seq: 3,
+            }),
+            ..standing()
+        };
+        let never = Clock::Before(Millis(0));
+        let of = |by| verdict(&commit(by, never), &stale, NOW);
+        assert_eq!(
+            of(worker(token(1, "a"), 1)),
+            Some(Committing::Done(reply()))
+        );
+        assert_eq!(of(worker(token(9, "x"), 1)), Some(Committing::Lost));
+        assert_eq!(of(worker(token(1, "a"), 2)), Some(Committing::Conflict));
+        assert_eq!(of(Committer::Sweeper), Some(Committing::Conflict));
+        let caller = Committer::Caller(CommandWrite {
+            key: CommandKey {
+                caller: ada(),
+                run: None,
+                cmd: "c".into(),
+            },
+            digest: "d".into(),
+            reply: json!({}),
+        });
+        assert!(matches!(of(caller), Some(Committing::Known(_))));
+    }
+
+    #[test]
+    fn every_revision_counts() {
+        let commit = commit(Committer::Sweeper, Clock::Any);
+        let of = |runs: Vec<u64>| {
+            let standing = Standing { runs, ..standing() };
+            verdict(&commit, &standing, NOW)
+        };
+        assert_eq!(of(vec![0]), None);
+        for runs in [vec![1], vec![], vec![0, 0], vec![u64::MAX]] {
+            assert_eq!(of(runs), Some(Committing::Conflict));
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::{STARTS, installed};
@@ -61,6 +62,30 @@ impl Rabbit {
     /// `amqp://guest:guest@127.0.0.1:PORT/%2f`
     pub fn url(&self) -> String {
         format!("amqp://guest:guest@127.0.0.1:{}/%2f", self.node.amqp)
+    }
+
+    /// The same in another virtual host.
+    pub fn url_in(&self, vhost: &str) -> String {
+        format!("amqp://guest:guest@127.0.0.1:{}/{vhost}", self.node.amqp)
+    }
+
+    /// Makes virtual hosts of these names, in one go.
+    ///
+    /// # Errors
+    /// When `rabbitmqctl` fails.
+    pub async fn add_vhosts(&self, names: &[String]) -> Result<()> {
+        let vhosts: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+        let permissions: Vec<_> = names
+            .iter()
+            .map(|name| {
+                json!({"user": "guest", "vhost": name, "configure": ".*", "write": ".*", "read": ".*"})
+            })
+            .collect();
+        let file = self.node.folder.path().join("vhosts.json");
+        let definitions = json!({ "vhosts": vhosts, "permissions": permissions });
+        std::fs::write(&file, definitions.to_string())?;
+        let file = file.to_string_lossy();
+        self.ctl(&["import_definitions", &file]).await.map(drop)
     }
 
     /// The AMQP port on 127.0.0.1; the same after a restart.

@@ -18,6 +18,7 @@ pub struct Redis {
     process: Process,
     port: u16,
     folder: TempDir,
+    settings: Vec<String>,
 }
 
 impl Redis {
@@ -26,16 +27,26 @@ impl Redis {
     /// # Errors
     /// When Redis is not installed or does not start.
     pub async fn start() -> Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// As [`Redis::start`], with more settings, as `["--cluster-enabled", "yes"]`.
+    ///
+    /// # Errors
+    /// When Redis is not installed or does not start.
+    pub async fn start_with(settings: &[&str]) -> Result<Self> {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
         let folder = tempfile::tempdir()?;
         let mut tries = 1;
         loop {
             let port = ports::free()?;
-            match launch(port, &folder).await {
+            match launch(port, &folder, &settings).await {
                 Ok(process) => {
                     return Ok(Self {
                         process,
                         port,
                         folder,
+                        settings,
                     });
                 }
                 Err(error) if tries == STARTS => return Err(error),
@@ -82,7 +93,7 @@ impl Redis {
     /// When it does not start.
     pub async fn restart(&mut self) -> Result<()> {
         self.process.kill().await?;
-        self.process = launch(self.port, &self.folder).await?;
+        self.process = launch(self.port, &self.folder, &self.settings).await?;
         Ok(())
     }
 
@@ -108,7 +119,7 @@ impl Redis {
     }
 }
 
-async fn launch(port: u16, folder: &TempDir) -> Result<Process> {
+async fn launch(port: u16, folder: &TempDir, settings: &[String]) -> Result<Process> {
     let program = installed(
         &["/usr/bin/redis-server", "/usr/local/bin/redis-server"],
         "redis-server",
@@ -120,6 +131,7 @@ async fn launch(port: u16, folder: &TempDir) -> Result<Process> {
     command.args(["--appendonly", "yes", "--appendfsync", "always"]);
     command.args(["--maxmemory-policy", "noeviction", "--save", ""]);
     command.args(["--daemonize", "no", "--logfile", ""]);
+    command.args(settings);
     let process = Process::start("redis-server", &command)?;
     process.line("Ready to accept connections", LIMIT).await?;
     Ok(process)

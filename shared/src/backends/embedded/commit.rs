@@ -164,22 +164,26 @@ fn repeat(connection: &Connection, run: Run) -> Result<Leasing, Broken> {
     })))
 }
 
-/// Moves the end of a lease. `false`: the right is gone.
+/// Moves the end of a lease. `false`: the right is gone, or over at `now`.
 pub(super) fn renew(
     connection: &Connection,
     run: &RunId,
     token: &Token,
+    now: Millis,
     until: Millis,
 ) -> Result<bool, Broken> {
-    let mut find = connection.prepare_cached("SELECT v, token FROM runs WHERE id = ?1")?;
-    let held: Option<(u32, Option<String>)> = find
-        .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+    let mut find =
+        connection.prepare_cached("SELECT v, token, lease_until FROM runs WHERE id = ?1")?;
+    let held: Option<(u32, Option<String>, Option<i64>)> = find
+        .query_row([run.as_str()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
         .optional()?;
-    let Some((v, Some(holder))) = held else {
+    let Some((v, Some(holder), Some(end))) = held else {
         return Ok(false);
     };
     known(v, || format!("run {run}"))?;
-    if parse::<Token>(&holder)? != *token {
+    if parse::<Token>(&holder)? != *token || end <= now.0 {
         return Ok(false);
     }
     connection

@@ -106,7 +106,8 @@ pub(super) fn forget(connection: &Connection, now: Millis) -> Result<(), Broken>
         )?
         .execute(params![before(THREAD_KEPT), RECORD_VERSION, DROPPED])?;
     let mut over = connection.prepare_cached(
-        "SELECT id, owner FROM runs WHERE live = 0 AND v <= ?1 \
+        // The plain bound on `ended` is what the index is searched by.
+        "SELECT id, owner FROM runs WHERE live = 0 AND v <= ?1 AND ended <= ?4 \
            AND ended <= CASE status WHEN ?2 THEN ?3 ELSE ?4 END \
            AND NOT EXISTS (SELECT 1 FROM threads \
                            WHERE threads.owner = runs.owner AND threads.name = runs.thread) \

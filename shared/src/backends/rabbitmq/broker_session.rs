@@ -27,7 +27,7 @@ const BLOCKED: Duration = Duration::from_mins(1);
 /// What a role does with a connection.
 #[async_trait]
 pub(super) trait Role: Send + 'static {
-    /// Declares, consumes, says [`Serving::begin`], serves. It returns only for a fault, and may
+    /// Declares, consumes, says `begin`, serves. It returns only for a fault, and may
     /// be dropped at any point.
     async fn serve(&mut self, session: &Session<'_>) -> Ended;
 

@@ -1,0 +1,2 @@
+-- A thread. KEYS 1: its hash.
+return { now, redis.call('HMGET', KEYS[1], 'v', 'h') }
