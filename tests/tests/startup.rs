@@ -21,6 +21,8 @@ fn at(folder: &Path) -> Command {
 /// Starts the program, which must not serve; gives the line that it leaves with.
 async fn refused(command: &Command) -> String {
     let process = Process::start("askwell", command).unwrap();
+    // Its end may be seen before its last line is read.
+    process.line("askwell: ", PATIENCE).await.unwrap();
     let status = process.end(PATIENCE).await.unwrap();
     let lines = process.lines();
     assert_eq!(status.code(), Some(2), "{lines:?}");
@@ -248,8 +250,9 @@ async fn a_token_is_printed_and_believed() {
             command.args(["--role", role]);
         }
         let printed = Process::start("askwell token", &command).unwrap();
+        // A token, or why there is none.
+        let token = printed.line("", PATIENCE).await.unwrap();
         let status = printed.end(PATIENCE).await.unwrap();
-        let token = printed.lines().first().cloned().unwrap_or_default();
         let reply = Api::new(url, &token).get(path).await.unwrap();
         // Roles that exclude each other make no token, or one that is not believed.
         if expected == 200 {
