@@ -36,7 +36,11 @@ pub fn failed(line: impl Display) -> Failure {
 
 /// Begins to log to standard error. The error is a bad filter.
 pub fn start_log(settings: &LogSettings) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&settings.filter).map_err(|_| {
+    // The client of RabbitMQ logs returned messages whole, with the answers in them, and each end
+    // of a connection as an error; our own lines say what matters. Naming it in the filter undoes
+    // this.
+    let directives = format!("lapin=off,{}", settings.filter);
+    let filter = EnvFilter::try_new(directives).map_err(|_| {
         misconfigured("ASKWELL_LOG (--log): must be directives such as info or askwell=debug")
     })?;
     let lines = tracing_subscriber::fmt()
