@@ -119,10 +119,11 @@ async function ends(text, answer) {
   assert.deepEqual(run.asks.map((/** @type {any} */ ask) => [ask.state, ask.outcome, ask.data]), [['settled', 'answered', answer]]);
 }
 
-describe('the demo agents', { skip: program === undefined && 'ASKWELL_BIN names no program' }, () => {
+describe('the demo agents', () => {
   before(async () => {
+    assert.ok(program, 'ASKWELL_BIN names no program: build askwell and name it, as tests/run does');
     data = await mkdtemp(join(tmpdir(), 'askwell-demo-'));
-    address = await serve(program ?? '');
+    address = await serve(program);
     browser = await launch();
   });
   after(async () => {
